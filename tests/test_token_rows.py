@@ -1,0 +1,74 @@
+"""Which part of each row of ids is real, for every form in which trainers hold them."""
+
+import numpy as np
+import pytest
+
+from verl_rollout_dump.rollouts import BatchError
+from verl_rollout_dump.token_rows import are_token_ids, bounds, token_rows
+
+
+def rows(tokens):
+    numbers, starts, stops = tokens.chunk(0, len(tokens))
+    return [row[a:b].tolist() for row, a, b in zip(numbers, starts, stops, strict=True)]
+
+
+def test_bounds_are_the_outermost_real_tokens():
+    mask = np.array([[0, 1, 1], [1, 0, 1], [0, 0, 0], [1, 1, 0]])
+    starts, stops = bounds(mask)
+    assert list(zip(starts.tolist(), stops.tolist(), strict=True)) == [(1, 3), (0, 3), (0, 0), (0, 2)]
+    assert [part.tolist() for part in bounds(np.zeros((2, 0)))] == [[0, 0], [0, 0]]
+
+
+def test_padded_array_with_and_without_a_mask():
+    ids = np.array([[9, 1, 2], [3, 9, 9]])
+    assert rows(token_rows("input", ids, np.array([[0, 1, 1], [1, 0, 0]]))) == [[1, 2], [3]]
+    assert rows(token_rows("input", ids, None)) == [[9, 1, 2], [3, 9, 9]]
+
+
+def test_lists_of_ids_and_chosen_rows():
+    tokens = token_rows("input", [[1, 2], [], [3, 4, 5]], None)
+    assert (len(tokens), tokens.longest) == (3, 3)
+    assert rows(tokens) == [[1, 2], [], [3, 4, 5]]
+    assert rows(tokens.take([2, 0])) == [[3, 4, 5], [1, 2]]
+
+
+def test_tensors_padded_jagged_and_strided():
+    torch = pytest.importorskip("torch")
+    ids = torch.tensor([[0, 1], [2, 3]])
+    assert rows(token_rows("input", ids, torch.tensor([[False, True], [True, True]]))) == [[1], [2, 3]]
+    for layout in (torch.jagged, torch.strided):
+        nested = torch.nested.nested_tensor([torch.tensor([1, 2]), torch.tensor([3])], layout=layout)
+        assert are_token_ids(nested)
+        assert rows(token_rows("input", nested, None)) == [[1, 2], [3]]
+
+
+def test_memory_on_the_host_is_shared():
+    ids = np.zeros((2, 3), dtype=np.int64)
+    assert token_rows("input", ids, None).numbers is ids
+
+
+def test_a_mask_of_another_shape_is_refused():
+    with pytest.raises(BatchError, match=r"output is of shape \(1, 2\) and its mask of \(1, 3\)"):
+        token_rows("output", np.zeros((1, 2), int), np.zeros((1, 3), int))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.zeros((2, 3), np.int32), True),
+        (np.zeros((2, 3), np.uint8), True),
+        (np.zeros((2, 3)), False),
+        (np.zeros(3, np.int64), False),
+        (np.zeros((2, 3), bool), False),
+        ([[1, 2], [3]], True),
+        ([[], [3]], True),
+        ([np.array([1]), np.array([2, 3])], True),
+        (["a", "b"], False),
+        ([[{"role": "user"}]], False),
+        ([[True]], False),
+        ([], False),
+        (None, False),
+    ],
+)
+def test_what_counts_as_token_ids(values, expected):
+    assert are_token_ids(values) is expected

@@ -1,0 +1,104 @@
+"""What tests with the real verl share: a tiny model with its questions, and real trainings with them."""
+
+import json
+import os
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from verl_rollout_dump.verl_cpu.prepare import prepare
+from verl_rollout_dump.verl_cpu.progress import telling_tail
+from verl_rollout_dump.verl_cpu.train import command_line, environment, ray_directory
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+TRAINING_TIMEOUT_SECONDS = 400
+
+# Everything else of the caller's environment stays out of a training: variables of verl, Ray or Hydra would
+# change what is tested.
+KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "COVERAGE_PROCESS_START")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training that has ended."""
+
+    code: int  # its exit code
+    dump: Path  # trainer.rollout_data_dir
+    log: str  # what verl and Ray's processes printed
+    folder: Path  # where it ran; Hydra's outputs/ is in there
+
+    def records(self, step):
+        """The records of one step of the dump."""
+        return [json.loads(line) for line in (self.dump / f"{step}.jsonl").read_text("utf-8").splitlines()]
+
+    def tail(self):
+        """The end of the log, without its usual noise."""
+        return telling_tail(self.log, 60)
+
+
+def run_main_ppo(assets, folder, overrides, variables):
+    """Run verl.trainer.main_ppo in `folder` with our conf/verl_cpu.yaml, and wait for it."""
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    dump, log = folder / "rollouts", folder / "verl.log"
+    arguments = [f"trainer.rollout_data_dir={dump}", *overrides]
+    with ray_directory() as ray_dir, log.open("w") as output:
+        process = subprocess.Popen(
+            command_line(arguments),
+            env={**environment(kept, assets, ray_dir), "HYDRA_FULL_ERROR": "1", **variables},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(timeout=TRAINING_TIMEOUT_SECONDS)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                tail = telling_tail(log.read_text(errors="replace"), 60)
+                pytest.fail(f"the training did not end within {TRAINING_TIMEOUT_SECONDS} s; its last lines:\n{tail}")
+            raise
+    return Training(code, dump, log.read_text(errors="replace"), folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_assets():
+    """The folder with the tiny model and its questions; made once, kept in the checkout's .cache."""
+    return prepare("tiny", CHECKOUT / ".cache" / "verl_cpu" / "tiny")
+
+
+@pytest.fixture(scope="session")
+def run_training(tiny_assets, tmp_path_factory):
+    """`run_training(*overrides, **environment_variables)` gives a Training, failed or not.
+
+    `folder=` continues in the folder of an earlier training (the same dump), `assets=` takes another model.
+    """
+
+    def run(*overrides, folder=None, assets=tiny_assets, **variables):
+        return run_main_ppo(assets, folder or tmp_path_factory.mktemp("training"), overrides, variables)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def train(run_training):
+    """As `run_training`, for a training that must succeed; otherwise the test fails with the end of its log."""
+
+    def run(*overrides, **options):
+        training = run_training(*overrides, **options)
+        if training.code != 0:
+            pytest.fail(f"the training ended with exit code {training.code}; its last lines:\n{training.tail()}")
+        return training
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny_training(train):
+    """One training of two steps with verl's v1 trainer and the plain conf/verl_cpu.yaml, shared by all tests."""
+    return train()

@@ -1,0 +1,33 @@
+"""A reward function that returns every awkward type that verl lets through, and keys that only some rollouts have.
+
+verl's v0 trainer asks sample 0 for the keys and fails where another sample lacks one; `SPARSE=no` keeps them equal.
+"""
+
+import datetime
+import os
+
+import numpy as np
+import torch
+
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **_):
+    index = int((extra_info or {}).get("index", 0))
+    values = {
+        "score": index % 3 / 2,
+        "acc": np.bool_(index % 2),
+        "count": np.int64(index),
+        "ratio": np.float32(0.1),
+        "nested": {"a": np.int64(1), "b": {"c": np.float32(0.5), "d": [np.bool_(False)]}},
+        "nan": float("nan"),
+        "scalar_tensor": torch.tensor(1.5),
+        "tensor": torch.tensor([1, 2]),
+        "ragged": list(range(index % 3)),
+        "array": np.array([1.5, 2.5], dtype=np.float32),
+        "a_set": {1, 2},
+        "date": datetime.datetime(2026, 1, 2),
+        "text": "é\u2028\x85",
+        "none": None,
+    }
+    if os.environ.get("SPARSE", "yes") == "yes" and index % 2:
+        values["only_odd"] = index
+    return values

@@ -1,0 +1,143 @@
+"""verl's v1 trainer with a real TransferQueue on a local Ray, without its workers."""
+
+import logging
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.verl
+
+
+@pytest.fixture(scope="module")
+def queue(tmp_path_factory):
+    """A TransferQueue that runs on a Ray of its own."""
+    import shutil
+    import tempfile
+
+    import ray
+    import transfer_queue
+    from omegaconf import OmegaConf
+
+    short = tempfile.mkdtemp(prefix="r", dir="/tmp")  # Ray's sockets must not have long paths
+    ray.init(num_cpus=8, include_dashboard=False, _temp_dir=short, object_store_memory=100_000_000)
+    transfer_queue.init(OmegaConf.create({"backend": {"SimpleStorage": {"num_data_storage_units": 1}}}))
+    yield transfer_queue
+    transfer_queue.close()
+    ray.shutdown()
+    shutil.rmtree(short, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_assets):
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_assets / "model")
+
+
+@pytest.fixture
+def trainer(tokenizer, tmp_path):
+    from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+
+    from verl_rollout_dump.integrations.verl import ATTRIBUTE, trainer_dump
+
+    def make(**node):
+        trainer = object.__new__(PPOTrainerSync)
+        trainer.tokenizer, trainer.global_steps = tokenizer, 3
+        config = {"trainer": {"rollout_data_dir": str(tmp_path)}, "rollout_dump": node}
+        setattr(trainer, ATTRIBUTE, trainer_dump(config))
+        return trainer
+
+    return make
+
+
+def put(queue, tokenizer, rows):
+    """Put rollouts into the queue as verl's agent loop does; return the batch that its replay buffer makes of them."""
+    from transfer_queue.metadata import KVBatchMeta
+    from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+
+    fields = [
+        {
+            "uid": key.rsplit("_", 2)[0],
+            "prompts": torch.tensor(tokenizer(prompt)["input_ids"]),
+            "responses": torch.tensor(tokenizer(response)["input_ids"]),
+            "rm_scores": torch.zeros(len(tokenizer(response)["input_ids"])).index_fill(0, torch.tensor([0]), score),
+            "rollout_log_probs": torch.full((len(tokenizer(response)["input_ids"]),), -0.1),
+            "reward_model": {"ground_truth": "g", "style": "rule"},
+            "extra_fields": {"reward_extra_info": extras, "global_steps": 3},
+        }
+        for key, prompt, response, score, extras, _ in rows
+    ]
+    keys, tags = [row[0] for row in rows], [{"is_padding": row[5]} for row in rows]
+    queue.kv_batch_put(keys=keys, partition_id="train", fields=list_of_dict_to_tensordict(fields), tags=tags)
+    return KVBatchMeta(partition_id="train", keys=keys, tags=tags)
+
+
+ROWS = [
+    ("u_0_10", "hello", "tenth", 0.1, {"score": 0.1, "acc": True, "pred": "x"}, False),
+    ("u_0_2", "hello", "second answer", 1.0, {"score": 1.0, "acc": False}, False),
+    ("u_1_0", "world ?", "zero", 0.0, {"score": 0.0, "acc": True, "info": {"a": [1, 2]}}, True),
+    ("t_0_0", "what is", "first", -0.5, {"score": -0.5, "info": {"a": []}}, False),
+]
+
+
+def test_every_extra_arrives_in_the_order_of_the_keys(queue, tokenizer, trainer, tmp_path, read_strict):
+    # verl-project/verl#7588: the stock trainer drops every extra
+    ours, batch = trainer(), put(queue, tokenizer, ROWS)
+    timing = {}
+    ours._log_rollout_data(batch, timing, str(tmp_path))
+    queue.kv_clear(keys=batch.keys, partition_id="train")  # as the trainer does next
+    ours._rollout_dump.hooks.fire_train_end()
+    names = ["input", "output", "gts", "score", "step", "uid", "info", "acc", "pred"]
+    rows = [
+        ["what is", "first", "g", -0.5, 3, "t_0_0", {"a": []}, None, None],
+        ["hello", "second answer", "g", 1.0, 3, "u_0_2", None, False, None],
+        ["hello", "tenth", "g", 0.1, 3, "u_0_10", None, True, "x"],
+    ]
+    records = read_strict(tmp_path / "3.jsonl")
+    assert [list(record.values()) for record in records] == rows
+    assert [list(record) for record in records] == [names] * 3
+    assert timing["dump_rollout_generations"] > 0
+
+
+def test_token_fields_come_out_of_the_queue(queue, tokenizer, trainer, tmp_path, read_strict):
+    ours = trainer(fields={"tokens": True, "include": ["prompt_ids", "response_ids", "rollout_log_probs"]})
+    batch = put(queue, tokenizer, ROWS[:2])
+    ours._log_rollout_data(batch, {}, str(tmp_path))
+    queue.kv_clear(keys=batch.keys, partition_id="train")
+    ours._rollout_dump.hooks.fire_train_end()
+    records = read_strict(tmp_path / "3.jsonl")
+    ids = [tokenizer(text)["input_ids"] for text in ("second answer", "tenth")]
+    assert [record["response_ids"] for record in records] == ids
+    assert [record["rollout_log_probs"] for record in records] == [[-0.1] * len(row) for row in ids]
+
+
+def test_one_call_and_only_the_fields_that_are_needed(queue, tokenizer, trainer, monkeypatch):
+    calls = []
+    real = queue.kv_batch_get
+    monkeypatch.setattr(queue, "kv_batch_get", lambda **given: calls.append(given) or real(**given))
+    ours, batch = trainer(), put(queue, tokenizer, ROWS)
+    ours._log_rollout_data(batch, {}, "")
+    queue.kv_clear(keys=batch.keys, partition_id="train")
+    ours._rollout_dump.hooks.fire_train_end()
+    assert len(calls) == 1
+    assert calls[0]["select_fields"] == ["prompts", "responses", "rm_scores", "reward_model", "extra_fields"]
+    assert calls[0]["keys"] == ["t_0_0", "u_0_2", "u_0_10"]
+
+
+def test_a_batch_of_padding_alone_makes_no_file(queue, trainer, tmp_path):
+    from transfer_queue.metadata import KVBatchMeta
+
+    ours = trainer()
+    ours._log_rollout_data(KVBatchMeta(partition_id="train", keys=["a_0_0"], tags=[{"is_padding": True}]), {}, "")
+    ours._rollout_dump.hooks.fire_train_end()
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_keys_that_the_queue_does_not_know_do_not_end_the_training(queue, trainer, caplog):
+    from transfer_queue.metadata import KVBatchMeta
+
+    ours = trainer()
+    with caplog.at_level(logging.ERROR):
+        ours._log_rollout_data(KVBatchMeta(partition_id="train", keys=["none_0_0"], tags=[{}]), {}, "")
+    assert "the rollouts of step 3 cannot be read" in caplog.text
+    ours._rollout_dump.hooks.fire_train_end()

@@ -1,0 +1,5 @@
+"""`python -m verl_rollout_dump.cli` is the command `verl-rollout-dump`."""
+
+from verl_rollout_dump.cli import main
+
+main()

@@ -1,0 +1,210 @@
+"""Read, resolve and check the `rollout_dump` node. Only this module knows OmegaConf.
+
+Every mistake is found before the first is reported, so that a user fixes a command line once.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, cast
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from verl_rollout_dump.config import errors
+from verl_rollout_dump.config.schema import DumpConfig
+
+NODE = "rollout_dump"
+# verl's own keys, which switch the dump on; they count wherever the node does not say otherwise.
+TRAINER_KEYS = {"dir": "trainer.rollout_data_dir", "validation_dir": "trainer.validation_data_dir"}
+# The smallest and the largest value allowed, and how to say it. 200: orjson stops at 254 levels.
+RANGES: dict[str, tuple[int, int | None]] = {
+    "serialization.max_depth": (1, 200),
+    "serialization.max_chars": (1, None),
+    "serialization.max_elements": (1, None),
+    "sampling.every_n_steps": (1, None),
+    "sampling.max_records": (1, None),
+    "writer.max_pending": (1, None),
+}
+
+
+def load_config(config: Mapping[str, Any] | DictConfig | DumpConfig | None = None) -> DumpConfig:
+    """Return the checked config of the dump.
+
+    `config` is a trainer's whole config (it has a key `rollout_dump` or `trainer`), or the node itself, or any
+    part of it as a plain dict; what is not given is the default. Interpolations are resolved, in a whole config
+    against the whole config. Raises `ConfigError`, which names every mistake, the choices and the remedy.
+    """
+    root = as_omegaconf(config)
+    if NODE not in root and "trainer" not in root:
+        return check(resolve(root))
+    if OmegaConf.is_missing(root, NODE):
+        raise errors.ConfigError([errors.missing_keys([NODE])])
+    node = root[NODE] if NODE in root else OmegaConf.create({})
+    if not isinstance(node, DictConfig):
+        raise errors.ConfigError([errors.not_a_node(NODE, node)])
+    return check(with_trainer_keys(resolve(node), root))
+
+
+def as_omegaconf(config: object) -> DictConfig:
+    """Return what a user gave as an OmegaConf node; refuse what is none."""
+    if isinstance(config, DictConfig):
+        return config
+    if isinstance(config, DumpConfig):
+        config = OmegaConf.to_container(OmegaConf.structured(config), enum_to_str=True)
+    if config is None or isinstance(config, Mapping):
+        try:
+            return OmegaConf.create(dict(config or {}))
+        except OmegaConfBaseException as error:
+            raise errors.ConfigError([f"{error.full_key or NODE}: {first_line(error)}"]) from error
+    raise errors.ConfigError([errors.not_a_node(NODE, config)])
+
+
+def resolve(node: DictConfig) -> dict[str, Any]:
+    """Return the node as plain Python, its interpolations resolved; `???` is an error that names all of them."""
+    missing = missing_keys(OmegaConf.to_container(node, resolve=False), NODE)
+    if missing:
+        raise errors.ConfigError([errors.missing_keys(missing)])
+    try:
+        return cast("dict[str, Any]", OmegaConf.to_container(node, resolve=True, enum_to_str=True))
+    except OmegaConfBaseException as error:
+        key = error.full_key or NODE
+        raise errors.ConfigError(
+            [f"{key} cannot be resolved: {first_line(error)}. Give a plain value, or set what it refers to"]
+        ) from error
+
+
+def missing_keys(container: object, path: str) -> list[str]:
+    """Return the full keys of all values that are still `???`."""
+    if isinstance(container, dict):
+        return [found for key, value in container.items() for found in missing_keys(value, errors.join(path, str(key)))]
+    return [path] if container == "???" else []
+
+
+def first_line(error: Exception) -> str:
+    """Return the sentence of an OmegaConf error, without its lines of context."""
+    return str(error).splitlines()[0]
+
+
+def with_trainer_keys(node: dict[str, Any], root: DictConfig) -> dict[str, Any]:
+    """Fill the directories that the node leaves open with those of the trainer's own keys."""
+    path = node.get("path", {})
+    if not isinstance(path, dict):
+        return node
+    filled = {key: OmegaConf.select(root, trainer_key) for key, trainer_key in TRAINER_KEYS.items()}
+    given = {key: value for key, value in path.items() if value is not None}
+    return {**node, "path": {**filled, **given}}
+
+
+def check(node: Any) -> DumpConfig:
+    """Check a resolved node against the schema and return it as dataclasses; raise all mistakes together."""
+    schema = OmegaConf.structured(DumpConfig)
+    problems: list[str] = []
+    set_values(schema, node, problems)
+    problems += out_of_range(schema) + bad_filename(schema) + unsupported_url(schema)
+    if problems:
+        raise errors.ConfigError(problems)
+    return cast(DumpConfig, OmegaConf.to_object(schema))
+
+
+def set_values(schema: DictConfig, node: dict[str, Any], problems: list[str], path: str = "") -> None:
+    """Set each value of the node in the schema, and note each one that it does not take."""
+    known = OmegaConf.select(schema, path) if path else schema
+    for key, value in node.items():
+        full = errors.join(path, str(key))
+        if key not in known:
+            problems.append(errors.unknown_key(errors.join(NODE, path), str(key), [str(k) for k in known]))
+        elif not isinstance(known[key], DictConfig):
+            set_value(schema, full, value, problems)
+        elif isinstance(value, dict):
+            set_values(schema, value, problems, full)
+        else:
+            problems.append(errors.not_a_node(errors.join(NODE, full), value))
+
+
+def set_value(schema: DictConfig, key: str, value: Any, problems: list[str]) -> None:
+    """Set one leaf; where the schema refuses, note why, in words that fit the kind of leaf."""
+    default = OmegaConf.select(schema, key)
+    try:
+        OmegaConf.update(schema, key, NORMALIZED.get((key, value), value) if is_plain(value) else value)
+    except OmegaConfBaseException:
+        full = errors.join(NODE, key)
+        choices = CHOICES.get(key)
+        problems.append(
+            errors.bad_choice(full, value, choices)
+            if choices
+            else errors.bad_value(full, value, EXPECTED[type(default)])
+        )
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value can be looked up in a table."""
+    return value is None or isinstance(value, str)
+
+
+def out_of_range(schema: DictConfig) -> list[str]:
+    """Return a problem for each number outside of `RANGES`."""
+    problems = []
+    for key, (low, high) in RANGES.items():
+        value = OmegaConf.select(schema, key)
+        if value is not None and (value < low or (high is not None and value > high)):
+            allowed = f"from {low} to {high}" if high is not None else f"of at least {low}"
+            problems.append(errors.bad_value(errors.join(NODE, key), value, f"a whole number {allowed}"))
+    return problems
+
+
+def bad_filename(schema: DictConfig) -> list[str]:
+    """Return a problem if the template of the file name is none, leaves the directory, or names no step."""
+    key, template = f"{NODE}.path.filename", schema.path.filename
+    try:
+        names = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+        shown = template.format(step=7)
+    except (ValueError, KeyError, IndexError):
+        return [errors.bad_value(key, template, "a template with {step} as its only placeholder")]
+    if names != {"step"}:
+        return [errors.bad_value(key, template, "a template with {step} in it")]
+    if "/" in shown or "\\" in shown or "\0" in shown or shown.startswith("."):
+        return [errors.bad_value(key, template, "a plain file name inside the directory")]
+    if not shown.endswith(".jsonl"):
+        return [errors.bad_value(key, template, "a name that ends in .jsonl")]
+    return []
+
+
+def unsupported_url(schema: DictConfig) -> list[str]:
+    """Return a problem for each directory that is a URL: remote stores are not written to."""
+    return [
+        errors.bad_value(f"{NODE}.path.{key}", schema.path[key], "a directory of this machine, not a URL")
+        for key in TRAINER_KEYS
+        if schema.path[key] and "://" in schema.path[key]
+    ]
+
+
+def choices_of(schema: DictConfig, path: str = "") -> dict[str, list[str]]:
+    """Return the choices of every key whose type is an enum, read off the schema."""
+    found: dict[str, list[str]] = {"writer.compression": [*COMPRESSIONS]}
+    for key in OmegaConf.select(schema, path) if path else schema:
+        full = errors.join(path, str(key))
+        value = OmegaConf.select(schema, full)
+        if isinstance(value, DictConfig):
+            found |= choices_of(schema, full)
+        elif isinstance(value, Enum):
+            found[full] = [member.name for member in type(value)]
+    return found
+
+
+COMPRESSIONS = ["null", "zstd", "gzip"]  # null is the default, so the schema's value does not show its enum
+# What Hydra makes of a value on a command line, where that is not what was meant.
+NORMALIZED: dict[tuple[str, Any], Any] = {
+    ("serialization.non_finite", None): "null",
+    ("writer.compression", "null"): None,
+}
+EXPECTED: dict[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "text",
+    type(None): "text, a whole number or null",
+    ListConfig: "a list of names, such as ['*']",
+}
+CHOICES = choices_of(OmegaConf.structured(DumpConfig))

@@ -1,0 +1,39 @@
+"""Write the resolved node back into a trainer's config, before the config travels to another process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from verl_rollout_dump.config.loading import NODE, TRAINER_KEYS, load_config
+from verl_rollout_dump.config.schema import DumpConfig
+
+
+def write_resolved(config: DictConfig) -> DumpConfig:
+    """Check the node and put it into the config with nothing left to resolve; return it.
+
+    Directories become absolute here: relative ones are relative to the working directory of the process that the
+    user started (Hydra's output directory under `hydra.job.chdir=true`). verl's own keys get the same values, since
+    its trainers ask them whether to dump at all. Raises `ConfigError`.
+    """
+    checked = load_config(config)
+    directories = {key: getattr(checked.path, key) for key in TRAINER_KEYS}
+    if not checked.enabled or not any(directories.values()):
+        return checked
+    for key, directory in directories.items():
+        if directory:
+            absolute = str(Path(directory).expanduser().absolute())
+            setattr(checked.path, key, absolute)
+            with open_dict(config):
+                OmegaConf.update(config, TRAINER_KEYS[key], absolute)
+    with open_dict(config):
+        config[NODE] = as_container(checked)
+    return checked
+
+
+def as_container(config: DumpConfig) -> dict[str, Any]:
+    """Return the node as plain Python, enums by the names that stand in a config."""
+    container: Any = OmegaConf.to_container(OmegaConf.structured(config), enum_to_str=True)
+    return dict(container)

@@ -1,0 +1,45 @@
+"""The second way: the Rust tokenizer's `decode_batch`, on a copy of its own.
+
+The copy matters. `decode_batch` lets go of the GIL while it borrows the tokenizer; if the training thread meanwhile
+sets truncation or padding on the same object (as `tokenizer(..., padding=True)` does), *that* thread gets
+`RuntimeError: Already borrowed`. `decode`, which the other ways use, holds the GIL and is safe.
+
+`TOKENIZERS_PARALLELISM=false` in the environment keeps it to one thread, as for every use of `tokenizers`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from verl_rollout_dump.decode.each_row import EachRow, id_lists
+from verl_rollout_dump.decode.json_text import json_text
+
+# A Rust tokenizer takes ids of 32 bits; one other id would make it refuse the whole batch.
+LARGEST_ID = 2**32 - 1
+
+TextChange = Callable[[str], str]
+
+
+class Batch:
+    """Decodes by `decode_batch`, and changes the text afterwards as the tokenizer's Python side does."""
+
+    name = "decode_batch"
+
+    def __init__(self, backend: Any, skip_special_tokens: bool, finish: TextChange | None, ask: EachRow) -> None:
+        self._backend = copy.deepcopy(backend)
+        self._skip_special_tokens = skip_special_tokens
+        self._finish, self._ask = finish, ask
+
+    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
+        """Return each row's text as the body of a JSON string."""
+        rows = id_lists(ids, starts, stops)
+        if any(row and (min(row) < 0 or max(row) > LARGEST_ID) for row in rows):
+            return [self._ask.json_row(row) for row in rows]
+        texts = self._backend.decode_batch(rows, skip_special_tokens=self._skip_special_tokens)
+        if self._finish is not None:
+            texts = map(self._finish, texts)
+        return [json_text(text) for text in texts]

@@ -1,0 +1,139 @@
+"""Choosing the way, by comparison: a way is taken if it says what `tokenizer.decode` says on every sample."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from verl_rollout_dump.decode.batch import Batch, TextChange
+from verl_rollout_dump.decode.each_row import EachRow
+from verl_rollout_dump.decode.json_text import json_text
+from verl_rollout_dump.decode.rules import on_bytes, rules_for
+from verl_rollout_dump.decode.samples import Sample, samples
+from verl_rollout_dump.decode.table import Table, raw_pieces
+from verl_rollout_dump.decode.vocabulary import read_vocabulary, rust_tokenizer
+
+
+class Way(Protocol):
+    """One way of decoding."""
+
+    name: str
+
+    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
+        """Return the text of `ids[i, starts[i]:stops[i]]` as the body of a JSON string, for every row i."""
+
+
+# What is compared: a sentence about it, the way (made late, since making it costs), the samples for it.
+Candidate = tuple[str, Callable[[], Way], Iterable[list[Sample]]]
+
+
+class TextDecoder:
+    """Decodes rows of token ids; chooses its way when it is first asked, which takes some 0.5 s."""
+
+    def __init__(self, tokenizer: Any, skip_special_tokens: bool) -> None:
+        self._tokenizer, self._skip_special_tokens = tokenizer, skip_special_tokens
+        self._each_row = EachRow(tokenizer, skip_special_tokens)
+        self._chosen: Way | None = None
+        self._why = ""
+        self._lock = threading.Lock()
+
+    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
+        """Return each row's text as the body of a JSON string, without the quotes.
+
+        Row i is `ids[i, starts[i]:stops[i]]`; `orjson.loads(b'"' + row + b'"')` equals the tokenizer's `decode` of
+        it. Ids that the tokenizer refuses stand in the text as `<|id=N|>` and are counted in `refused_ids`.
+        """
+        with self._lock:
+            return self._prepared().json_rows(ids, starts, stops)
+
+    def prepare(self) -> None:
+        """Choose the way now rather than at the first row."""
+        with self._lock:
+            self._prepared()
+
+    @property
+    def way(self) -> str:
+        """The way chosen: `table`, `decode_batch` or `decode`."""
+        with self._lock:
+            return self._prepared().name
+
+    @property
+    def why(self) -> str:
+        """One sentence: why this way."""
+        self.prepare()
+        return self._why
+
+    @property
+    def refused_ids(self) -> int:
+        """How many ids the tokenizer has refused."""
+        return self._each_row.refused_ids
+
+    def _prepared(self) -> Way:
+        if self._chosen is None:
+            self._chosen, self._why = choose(self._tokenizer, self._skip_special_tokens, self._each_row)
+        return self._chosen
+
+
+def text_decoder(tokenizer: Any, skip_special_tokens: bool = True) -> TextDecoder:
+    """Return a decoder for the tokenizer: any object with `decode(ids, skip_special_tokens=...)` or `batch_decode`."""
+    return TextDecoder(tokenizer, skip_special_tokens)
+
+
+def choose(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> tuple[Way, str]:
+    """Return the first way that agrees with the tokenizer, and why it is that one."""
+    reasons: list[str] = []
+    try:
+        for name, make, groups in candidates(tokenizer, skip_special_tokens, each_row):
+            way = make()
+            difference = first_difference(way, each_row, groups)
+            if difference is None:
+                return way, "; ".join([*reasons, f"{name} agrees with tokenizer.decode"])
+            reasons.append(f"{name} disagrees with tokenizer.decode: {difference}")
+    except Exception as error:  # a tokenizer of another make may raise anything: it is decoded row by row
+        reasons.append(f"the tokenizer could not be compared: {error!r}")
+    return each_row, "; ".join([*reasons, "no faster way is known for this tokenizer"])
+
+
+def candidates(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> Iterator[Candidate]:
+    """Yield the ways worth comparing, the fastest first."""
+    vocabulary = read_vocabulary(tokenizer)
+    if vocabulary is None:
+        return
+    clean_ups = _clean_ups(tokenizer)
+    for rule in rules_for(vocabulary.steps):
+        pieces = raw_pieces(vocabulary, rule, skip_special_tokens)
+        for suffix, clean_up in clean_ups.items():
+            finishes = [finish for finish in (rule.finish, clean_up and on_bytes(clean_up)) if finish]
+            table = partial(Table, pieces, rule.mend, finishes, each_row)
+            yield f"a {rule.name} table{suffix}", table, samples(vocabulary, pieces)
+    backend = rust_tokenizer(tokenizer)
+    if backend is not None:
+        pieces = [None if token is None else token.replace("▁", " ").encode() for token in vocabulary.tokens]
+        for suffix, clean_up in clean_ups.items():
+            batch = partial(Batch, backend, skip_special_tokens, clean_up, each_row)
+            yield f"decode_batch{suffix}", batch, samples(vocabulary, pieces)
+
+
+def _clean_ups(tokenizer: Any) -> dict[str, TextChange | None]:
+    """Return what transformers may do to the text after decoding: nothing, or its own clean-up."""
+    if getattr(tokenizer, "clean_up_tokenization_spaces", False):
+        return {"": None, " with clean-up": tokenizer.clean_up_tokenization}
+    return {"": None}
+
+
+def first_difference(way: Way, each_row: EachRow, groups: Iterable[list[Sample]]) -> str | None:
+    """Return the first sample on which the way differs from `tokenizer.decode`, in words; None if there is none."""
+    for group in groups:
+        stops = np.cumsum([len(sample) for sample in group], dtype=np.int64)
+        starts = stops - [len(sample) for sample in group]
+        flat = np.array([token_id for sample in group for token_id in sample], np.int64)
+        rows = way.json_rows(np.broadcast_to(flat, (len(group), flat.size)), starts, stops)
+        for sample, row in zip(group, rows, strict=True):
+            expected = json_text(each_row.decode(sample))
+            if row != expected:
+                return f"ids {sample[:16]} give {row[:80]!r}, not {expected[:80]!r}"
+    return None

@@ -1,0 +1,78 @@
+"""The last way down and the judge of the others: `tokenizer.decode`, one row at a time.
+
+Ids that the tokenizer refuses (-100, an id beyond 32 bits: a Rust tokenizer raises on them, and the whole row with
+it) do not lose the row: what it accepts is decoded run by run, each refused id stands in the text as `<|id=-100|>`
+and is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from verl_rollout_dump.decode.json_text import json_text
+
+logger = logging.getLogger(__name__)
+
+Decode = Callable[[list[int]], str]
+
+
+def decode_function(tokenizer: Any, skip_special_tokens: bool) -> Decode:
+    """Return the tokenizer's own `decode` of one row; by way of its `batch_decode` where it has no other."""
+    if hasattr(tokenizer, "decode"):
+        return partial(tokenizer.decode, skip_special_tokens=skip_special_tokens)
+    return lambda row: tokenizer.batch_decode([row], skip_special_tokens=skip_special_tokens)[0]
+
+
+def id_lists(ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[list[int]]:
+    """Return the rows without their padding, as lists of Python integers."""
+    return [row[start:stop].tolist() for row, start, stop in zip(ids, starts.tolist(), stops.tolist(), strict=True)]
+
+
+class EachRow:
+    """Decodes by `tokenizer.decode`; never raises and loses nothing."""
+
+    name = "decode"
+
+    def __init__(self, tokenizer: Any, skip_special_tokens: bool) -> None:
+        self.decode = decode_function(tokenizer, skip_special_tokens)
+        self.refused_ids = 0
+
+    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
+        """Return each row's text as the body of a JSON string."""
+        return [self.json_row(row) for row in id_lists(ids, starts, stops)]
+
+    def json_row(self, row: list[int]) -> bytes:
+        """Return one row's text as the body of a JSON string."""
+        try:
+            return json_text(self.decode(row))
+        except Exception as error:
+            return json_text(self._run_by_run(row, error))
+
+    def _run_by_run(self, row: list[int], error: Exception) -> str:
+        accepted = {token_id: self._accepts(token_id) for token_id in set(row)}
+        refused = sum(not accepted[token_id] for token_id in row)
+        if not self.refused_ids:
+            logger.warning("the tokenizer cannot decode %d ids of a row (%r); they stand as <|id=N|>", refused, error)
+        self.refused_ids += refused
+        parts = []
+        for is_accepted, run in groupby(row, key=accepted.__getitem__):
+            part = self.decode if is_accepted else _markers
+            parts.append(part(list(run)))
+        return "".join(parts)
+
+    def _accepts(self, token_id: int) -> bool:
+        try:
+            self.decode([token_id])
+        except Exception:  # whatever it is, the id is refused, counted and shown
+            return False
+        return True
+
+
+def _markers(run: list[int]) -> str:
+    return "".join(f"<|id={token_id}|>" for token_id in run)

@@ -1,0 +1,128 @@
+"""The hooks that a trainer fires, and the callbacks that listen.
+
+Fan-out never raises for a callback's own fault: it is logged with its traceback, and the next callback runs. The
+one exception is `DumpError`, which a dump raises only where `on_error: raise` asks for it; it is passed on after
+every callback has run. A callback whose *construction* raises fails the run at start.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from verl_rollout_dump.config import ConfigError
+from verl_rollout_dump.errors import DumpError
+from verl_rollout_dump.rollouts import RolloutBatch
+
+logger = logging.getLogger(__name__)
+
+ENTRY_POINT_GROUP = "verl_rollout_dump.callbacks"
+DUMP = "dump"  # the name of our own callback, which needs a config and is built by the integration
+
+
+class RolloutCallback(ABC):  # noqa: B024  (every method may be left out)
+    """Something that wants to see rollouts. Subclass it, override what you need, register it by name.
+
+    The methods run on the training thread, so they return quickly. A batch belongs to the trainer: do not change
+    it, and do not keep its lists and dicts.
+    """
+
+    def on_rollout_end(self, batch: RolloutBatch) -> None:  # noqa: B027
+        """All rollouts of a training step are there and scored."""
+
+    def on_validation_end(self, batch: RolloutBatch) -> None:  # noqa: B027
+        """A validation is over; `batch.split` is "validation"."""
+
+    def on_train_end(self) -> None:  # noqa: B027
+        """The training loop has returned. The last call."""
+
+    def on_train_failed(self, error: BaseException) -> None:
+        """The training loop has raised. The last call, in place of `on_train_end`, which it calls by default."""
+        self.on_train_end()
+
+
+CallbackClass = TypeVar("CallbackClass", bound=type[RolloutCallback])
+_registered: dict[str, type[RolloutCallback]] = {}
+
+
+def register_callback(name: str) -> Callable[[CallbackClass], CallbackClass]:
+    """Register a subclass of `RolloutCallback` under a name: it then runs in every trainer of this process.
+
+    Used as a decorator. The class is built without arguments when a trainer starts. Registering another class
+    under a name that is taken raises `ValueError`; the same class again (a reloaded module) replaces itself.
+    """
+
+    def register(cls: CallbackClass) -> CallbackClass:
+        if not (isinstance(cls, type) and issubclass(cls, RolloutCallback)):
+            raise TypeError(f"register_callback({name!r}) takes a subclass of RolloutCallback, got {cls!r}")
+        taken = _registered.get(name)
+        if name == DUMP or (taken is not None and taken.__qualname__ != cls.__qualname__):
+            raise ValueError(f"the callback name {name!r} is taken by {taken or 'the dump itself'}; choose another")
+        _registered[name] = cls
+        return cls
+
+    return register
+
+
+def unregister_callback(name: str) -> None:
+    """Take a registered callback out again; a name that is not there raises KeyError."""
+    del _registered[name]
+
+
+class RolloutHooks:
+    """The callbacks of one trainer, in order. Each `fire_…` calls the method of the same name on all of them."""
+
+    def __init__(self, callbacks: Sequence[RolloutCallback]) -> None:
+        self.callbacks = list(callbacks)
+
+    def fire_rollout_end(self, batch: RolloutBatch) -> None:
+        """Tell all callbacks of a training step's rollouts."""
+        self._fire("on_rollout_end", batch)
+
+    def fire_validation_end(self, batch: RolloutBatch) -> None:
+        """Tell all callbacks of a validation's rollouts."""
+        self._fire("on_validation_end", batch)
+
+    def fire_train_end(self) -> None:
+        """Tell all callbacks that the training loop has returned."""
+        self._fire("on_train_end")
+
+    def fire_train_failed(self, error: BaseException) -> None:
+        """Tell all callbacks that the training loop has raised."""
+        self._fire("on_train_failed", error)
+
+    def _fire(self, event: str, *arguments: object) -> None:
+        failed_dump: DumpError | None = None
+        for callback in self.callbacks:
+            try:
+                getattr(callback, event)(*arguments)
+            except DumpError as error:
+                failed_dump = failed_dump or error
+            except Exception:
+                logger.exception("callback %s failed in %s; training goes on", type(callback).__name__, event)
+        if failed_dump is not None:
+            raise failed_dump
+
+
+def build_callbacks(names: Sequence[str]) -> list[RolloutCallback]:
+    """Build the callbacks that run: those named (entry points), and those that this process registered.
+
+    `names` is `rollout_dump.callbacks`; the dump itself is not built here. Raises `ConfigError` for a name that
+    no installed package offers.
+    """
+    available = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    wanted = [name for name in names if name != DUMP and name not in _registered]
+    unknown = [name for name in wanted if name not in available]
+    if unknown:
+        known = sorted({DUMP, *available, *_registered})
+        raise ConfigError(
+            [
+                f"rollout_dump.callbacks names {', '.join(map(repr, unknown))}, which no installed package "
+                f"offers as an entry point of the group {ENTRY_POINT_GROUP}. Known: {', '.join(known)}"
+            ]
+        )
+    classes = {name: available[name].load() for name in wanted} | _registered
+    return [cls() for cls in dict.fromkeys(classes.values())]

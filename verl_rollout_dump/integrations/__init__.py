@@ -1,0 +1,1 @@
+"""The trainers that rollouts come from. Only these modules know a trainer's own structures."""

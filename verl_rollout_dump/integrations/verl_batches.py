@@ -1,0 +1,158 @@
+"""verl's own structures, read into a `RolloutBatch`: one function for each shape in which rollouts come.
+
+v0 (`verl/trainer/ppo/ray_trainer.py`) hands over a DataProto of padded tensors; v1
+(`verl/trainer/ppo/v1/trainer_base.py`) the keys of what lies in TransferQueue; validation, in both, decoded text.
+All three give the same columns, and none changes what it reads.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from verl_rollout_dump.config import DumpConfig
+from verl_rollout_dump.rollouts import RolloutBatch, columns_of
+from verl_rollout_dump.sampling import real_rows
+
+V1_FIELDS = ("prompts", "responses", "rm_scores", "reward_model", "extra_fields")
+V1_TOKEN_FIELDS = ("rollout_log_probs",)
+
+
+def v0_rollouts(
+    trainer: Any, config: DumpConfig, batch: Any, reward_extra_infos_dict: Mapping[str, Any]
+) -> RolloutBatch:
+    """Read a DataProto: prompts (n, p) padded on the left, responses (n, r) padded on the right."""
+    tensors, others = batch.batch, batch.non_tensor_batch
+    prompts, responses = tensors["prompts"], tensors["responses"]
+    prompt_mask, response_mask = token_masks(tensors, prompts.shape[1])
+    scores = tensors["token_level_scores"].sum(-1)
+    extras = dict(reward_extra_infos_dict)
+    if "request_id" in others:  # verl-project/verl#6250: it was put into another dict and lost
+        extras.setdefault("request_id", others["request_id"])
+    return RolloutBatch(
+        step=trainer.global_steps,
+        prompts=prompts,
+        responses=responses,
+        scores=scores,
+        ground_truths=ground_truths(others.get("reward_model")),
+        extras=without_repeated_score(extras, scores),
+        prompt_mask=prompt_mask,
+        response_mask=response_mask,
+        log_probs=tensors.get("rollout_log_probs"),
+        uids=others.get("uid"),
+    )
+
+
+def token_masks(tensors: Any, prompt_length: int) -> tuple[Any, Any]:
+    """Return which tokens are real, of prompts and of responses; padding rows are zero throughout.
+
+    `response_mask` itself will not do: it is made for the loss, and is zero on tool output too.
+    """
+    attention_mask = tensors.get("attention_mask")
+    if attention_mask is None:
+        return None, tensors.get("response_mask")
+    prompt_mask, response_mask = attention_mask[:, :prompt_length], attention_mask[:, prompt_length:]
+    loss_mask = tensors.get("response_mask")
+    padding = sorted(set(range(len(response_mask))) - set(real_rows(loss_mask, len(response_mask))))
+    if padding:
+        response_mask = response_mask.clone()
+        response_mask[padding] = 0
+    return prompt_mask, response_mask
+
+
+def v1_rollouts(trainer: Any, config: DumpConfig, batch: Any) -> RolloutBatch:
+    """Read what a KVBatchMeta names out of TransferQueue, in one call, before the trainer clears it.
+
+    Rows whose tag says `is_padding` are left out: they are copies that make the batch divide evenly. The order is
+    that of the keys `{uid}_{session}_{output}`, numbers by value.
+    """
+    transfer_queue = importlib.import_module("transfer_queue")
+    tags = batch.tags or [{}] * len(batch.keys)
+    keys = sorted(
+        (key for key, tag in zip(batch.keys, tags, strict=True) if not (tag or {}).get("is_padding")),
+        key=key_order,
+    )
+    fields = [*V1_FIELDS, *(V1_TOKEN_FIELDS if config.fields.tokens else ())]
+    if not keys:
+        return RolloutBatch(step=trainer.global_steps, prompts=[], responses=[], scores=[])
+    data = transfer_queue.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=fields)
+    scores = data["rm_scores"].sum(dim=1) if "rm_scores" in data.keys() else None  # noqa: SIM118 (a TensorDict)
+    extras = columns_of([reward_extras(row) for row in rows_of(data, "extra_fields")])
+    return RolloutBatch(
+        step=trainer.global_steps,
+        prompts=data["prompts"],
+        responses=data["responses"],
+        scores=scores,
+        ground_truths=ground_truths(rows_of(data, "reward_model")),
+        extras=without_repeated_score(extras, scores),
+        log_probs=data.get("rollout_log_probs") if config.fields.tokens else None,
+        uids=keys,
+    )
+
+
+def validation_rollouts(
+    trainer: Any,
+    config: DumpConfig,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    gts: Sequence[Any],
+    scores: Sequence[float],
+    reward_extra_infos_dict: Mapping[str, Any],
+) -> RolloutBatch:
+    """Read what both trainers hand to `_dump_generations`: text that is decoded already."""
+    return RolloutBatch(
+        step=trainer.global_steps,
+        prompts=inputs,
+        responses=outputs,
+        scores=scores,
+        ground_truths=gts,
+        extras=without_repeated_score(dict(reward_extra_infos_dict), scores),
+        split="validation",
+    )
+
+
+def key_order(key: str) -> tuple[str, int, int]:
+    """Order `u_0_10` after `u_0_2`; a key of another form by its text."""
+    parts = key.rsplit("_", 2)
+    if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
+        return parts[0], int(parts[1]), int(parts[2])
+    return key, 0, 0
+
+
+def rows_of(data: Any, name: str) -> list[Any]:
+    """Return a column of Python objects as a list; empty where TransferQueue has no such field."""
+    # list(), since the container that TransferQueue returns for dicts has no tolist()
+    return list(data[name]) if name in data.keys() else []  # noqa: SIM118 (a TensorDict)
+
+
+def reward_extras(extra_fields: Any) -> Mapping[str, Any] | None:
+    """Return what the reward function added to one rollout (verl-project/verl#7588: the v1 trainer drops it)."""
+    found = extra_fields.get("reward_extra_info") if isinstance(extra_fields, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def ground_truths(reward_models: Any) -> list[Any] | None:
+    """Return `ground_truth` out of each rollout's `reward_model` entry; None where there are none at all."""
+    if reward_models is None or len(reward_models) == 0:
+        return None
+    return [entry.get("ground_truth") if isinstance(entry, Mapping) else None for entry in reward_models]
+
+
+def without_repeated_score(extras: dict[str, Any], scores: Any) -> dict[str, Any]:
+    """Take out the extra `score` where it repeats the trainer's: verl's reward loop adds it to every dict.
+
+    Compared in float32, in which the trainer keeps its scores. Where it differs it stays an extra of its own.
+    """
+    if "score" not in extras or scores is None:
+        return extras
+    try:
+        ours = np.asarray(scores, dtype=np.float32)
+        theirs = np.asarray(extras["score"], dtype=np.float32)
+    except (TypeError, ValueError):  # not numbers, so not a repetition
+        return extras
+    if ours.shape == theirs.shape and np.array_equal(ours, theirs, equal_nan=True):
+        return {name: values for name, values in extras.items() if name != "score"}
+    return extras

@@ -1,0 +1,29 @@
+"""Values of any type to strict JSON: converted once, in full, and accounted for.
+
+    report = ConversionReport()
+    column = Serializer(SerializationConfig()).convert_column("acc", np.array([True, False]), report)
+    line = encode_record({"acc": column[0]})
+
+`table.py` is the table of rules and `docs/conversion.md` what it comes to. Two strategies: `early_convert` keeps
+types (verl-project/verl#6167), `str_fallback` writes `str()` of what JSON does not know (verl-project/verl#6062),
+never invalid JSON and never silently. Foreign libraries are recognised by name and never imported.
+"""
+
+from verl_rollout_dump.serialization.errors import ConversionError
+from verl_rollout_dump.serialization.markers import decode_markers
+from verl_rollout_dump.serialization.report import ConversionReport, ConversionWarning
+from verl_rollout_dump.serialization.serializer import Serializer
+from verl_rollout_dump.serialization.text import encode_record, escape_line_separators, repair_text
+from verl_rollout_dump.serialization.values import JsonValue
+
+__all__ = [
+    "ConversionError",
+    "ConversionReport",
+    "ConversionWarning",
+    "JsonValue",
+    "Serializer",
+    "decode_markers",
+    "encode_record",
+    "escape_line_separators",
+    "repair_text",
+]

@@ -1,0 +1,136 @@
+"""Arrays of numbers, all at once: numpy's own, and those of torch once they are numpy's.
+
+A float is written as the shortest decimal that reads back to the same value of its own dtype: float32 by orjson,
+which prints them so; float16 by numpy, once per bit pattern.
+`record_of` says which record a number (by its place in C order) belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import orjson
+
+from verl_rollout_dump.serialization import markers, rule
+from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.values import JsonValue
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.walk import Walk
+
+RecordOf: TypeAlias = Callable[[int], int]
+
+NUMBER_KINDS = frozenset("biufc")
+
+
+def numbers(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+    """Return an array (any shape; dtype bool, integer, float or complex) as nested lists of numbers."""
+    return BY_KIND[array.dtype.kind](walk, array, node, name, record_of)
+
+
+def exact(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+    """Return bools or integers: numpy has none beyond 64 bits."""
+    return array.tolist()  # type: ignore[no-any-return]
+
+
+def floats(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+    """Return floats; what is not finite is replaced and counted."""
+    finite = np.isfinite(array)
+    shortest = SHORTEST.get(array.dtype.itemsize)
+    if shortest is None:
+        return longdoubles(walk, array, node, name, record_of)
+    if finite.all():
+        return shortest(array)
+    flat: list[Any] = shortest(np.where(finite, array, array.dtype.type(0)).ravel())
+    replace_non_finite(walk, flat, array, ~finite, node, name, record_of)
+    return nested(flat, array.shape)
+
+
+def replace_non_finite(
+    walk: Walk, flat: list[Any], array: np.ndarray, where: np.ndarray, node: Node, name: str, record_of: RecordOf
+) -> None:
+    """Put into `flat` what stands for the numbers of `array` that are not finite."""
+    record, values = walk.record, array.ravel()
+    for position in np.flatnonzero(where.ravel()).tolist():
+        walk.record = record_of(position)
+        flat[position] = walk.non_finite(float(values[position]), name, node)
+    walk.record = record
+
+
+def doubles(array: np.ndarray) -> Any:
+    """Return float64 as nested lists."""
+    return array.tolist()
+
+
+def shortest_singles(array: np.ndarray) -> Any:
+    """Return float32 as nested lists of the shortest doubles, as orjson prints them."""
+    native = np.ascontiguousarray(array, dtype=np.float32).reshape(array.shape)
+    if not native.size or not native.ndim:
+        return native.tolist() if native.ndim else shortest_singles(native.reshape(1))[0]
+    return orjson.loads(orjson.dumps(native, option=orjson.OPT_SERIALIZE_NUMPY))
+
+
+def shortest_halves(array: np.ndarray) -> Any:
+    """Return float16 as nested lists of the shortest doubles: each bit pattern is spelled once."""
+    bits = np.ascontiguousarray(array, dtype=np.float16).view(np.uint16)
+    patterns, places = np.unique(bits, return_inverse=True)
+    spelled = np.array([float(str(half)) for half in patterns.view(np.float16)], dtype=np.float64)
+    return spelled[places].reshape(array.shape).tolist()
+
+
+# By the bytes of an item. What is wider than a double is written digit by digit.
+SHORTEST: dict[int, Callable[[np.ndarray], Any]] = {2: shortest_halves, 4: shortest_singles, 8: doubles}
+
+
+def longdoubles(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+    """Return numbers of extended precision."""
+    record, flat = walk.record, []
+    for position, number in enumerate(array.ravel()):
+        walk.record = record_of(position)
+        flat.append(longdouble(walk, number, node, name))
+    walk.record = record
+    return nested(flat, array.shape)
+
+
+def longdouble(walk: Walk, number: np.longdouble, node: Node, name: str) -> JsonValue:
+    """Return one number of extended precision: a float if it is one, all digits if not, its text out of range."""
+    with np.errstate(over="ignore", under="ignore"):
+        double = float(number)
+    if double == number or not np.isfinite(number):
+        return walk.number(double, name, node)
+    digits = str(number)
+    if np.isinf(double):
+        walk.note(rule.OUT_OF_RANGE, name, node)
+        return markers.marker(name, "out of the range of a double", {"text": digits})
+    walk.note(rule.WIDE_FLOAT, name, node)
+    return orjson.Fragment(digits)
+
+
+def complexes(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+    """Return complex numbers as markers of their two parts."""
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    real: Any = numbers(walk, array.real.ravel(), node, name, record_of)
+    imaginary: Any = numbers(walk, array.imag.ravel(), node, name, record_of)
+    return nested(list(map(markers.complex_marker, real, imaginary)), array.shape)
+
+
+def nested(flat: list[Any], shape: tuple[int, ...]) -> Any:
+    """Return the items of an array (in C order) as lists nested by its shape; the item itself if it has no axes."""
+    if not shape:
+        return flat[0]
+    if 0 in shape:
+        return np.empty(shape, dtype=np.int8).tolist()
+    for size in reversed(shape[1:]):
+        flat = [flat[start : start + size] for start in range(0, len(flat), size)]
+    return flat
+
+
+BY_KIND: dict[str, Callable[[Walk, np.ndarray, Node, str, RecordOf], JsonValue]] = {
+    "b": exact,
+    "i": exact,
+    "u": exact,
+    "f": floats,
+    "c": complexes,
+}

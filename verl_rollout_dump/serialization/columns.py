@@ -1,0 +1,112 @@
+"""Whole columns: how the rows of a batch are taken out of what the trainer holds them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from verl_rollout_dump.config.schema import Strategy
+from verl_rollout_dump.serialization import alike, arrays, lists, torch_types
+from verl_rollout_dump.serialization.lookup import find_rule
+from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.values import JsonValue, type_name
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.walk import Walk
+
+
+def column(walk: Walk, values: Any, node: Node) -> list[JsonValue]:
+    """Return the n rows of a column as JSON-ready values, whatever holds them."""
+    kind = type(values)
+    rule = find_rule(kind)
+    held = HOLDERS.get(rule.name) if rule is not None else None
+    return held(walk, values, node) if held is not None else column_of_list(walk, list(values), node)
+
+
+def column_of_list(walk: Walk, values: list[Any], node: Node) -> list[JsonValue]:
+    """Return the values of a list, which is the walk's own."""
+    if not lists.ATOMS.issuperset(map(type, values)):
+        shape = alike.survey(walk, values, 0, frozenset())
+        if shape is not None:
+            return shape.convert(walk, node, 0, itself)
+    return lists.one_by_one(walk, values, node, 0, itself)
+
+
+def itself(place: int) -> int:
+    """Return the record of a row of a column: that of its place."""
+    return place
+
+
+def column_of_array(walk: Walk, values: Any, node: Node) -> list[JsonValue]:
+    """Return the rows of an array: all at once if they are numbers and nothing is to be cut."""
+    array = np.asarray(values)
+    if type(values) is not np.ndarray or not fits(walk, array):
+        return column_of_list(walk, list(values), node)
+    if array.dtype.kind in "OUT" and array.ndim == 1:
+        return column_of_text(walk, array, node)
+    if array.dtype.kind not in arrays.NUMBER_KINDS:
+        return column_of_list(walk, list(array), node)
+    return rows_of_numbers(walk, array, node, np.ndarray if array.ndim > 1 else array.dtype.type)
+
+
+def column_of_text(walk: Walk, array: np.ndarray, node: Node) -> list[JsonValue]:
+    """Return the items of an array of objects or of text."""
+    if array.dtype.kind == "U":
+        count(walk, node, array.dtype.type, len(array))
+    return column_of_list(walk, array.tolist(), node)
+
+
+def column_of_tensor(walk: Walk, values: Any, node: Node) -> list[JsonValue]:
+    """Return the rows of a tensor: all at once, a nested one row by row."""
+    if values.is_nested or values.is_meta:
+        return column_of_list(walk, list(values.detach().unbind()), node)
+    array = torch_types.as_numpy(values)
+    if not fits(walk, array):
+        return column_of_list(walk, list(values.detach().unbind()), node)
+    return rows_of_numbers(walk, array, node, type(values))
+
+
+def column_of_data(walk: Walk, values: Any, node: Node) -> list[JsonValue]:
+    """Return the rows of what has a `tolist` that takes nothing apart but itself."""
+    return column_of_list(walk, list(values.tolist()), node)
+
+
+def fits(walk: Walk, array: np.ndarray) -> bool:
+    """Say whether the rows of an array are written in full, and as numbers."""
+    if Strategy(walk.book.config.strategy) is Strategy.str_fallback:
+        return False
+    limit = walk.max_elements
+    row_size = array[0].size if array.ndim > 1 and len(array) else 1
+    return 1 <= array.ndim <= walk.max_depth and (limit is None or row_size <= limit)
+
+
+def rows_of_numbers(walk: Walk, array: np.ndarray, node: Node, kind: type[Any]) -> list[JsonValue]:
+    """Return the rows of an array of numbers."""
+    rows = len(array)
+    count(walk, node, kind, rows)
+    place = node
+    for _ in range(array.ndim - 1):
+        place = place.grow(None)
+    row_size = array.size // max(rows, 1)
+    name = type_name(array.dtype.type)
+    return arrays.numbers(walk, array, place, name, lambda number: number // row_size)  # type: ignore[return-value]
+
+
+def count(walk: Walk, node: Node, kind: type[Any], rows: int) -> None:
+    """Count the rows of a column by their type."""
+    entry = walk.entries.get(kind) or walk.book.learn(kind)
+    if entry.counted and rows:
+        node.tally(entry.key, 0).count += rows
+
+
+# By the name of the rule of the type that holds the rows.
+HOLDERS: dict[str, Callable[[Walk, Any, Node], list[JsonValue]]] = {
+    "numpy_array": column_of_array,
+    "tensor": column_of_tensor,
+    "pandas_series": column_of_data,
+    "pandas_array": column_of_data,
+    "non_tensor": column_of_data,
+    "non_tensor_stack": column_of_data,
+}

@@ -1,0 +1,114 @@
+"""Keys of objects: JSON has text only (danforthcenter/plantcv#1938, python/cpython#119984).
+
+A key that is no text is converted like a value and then spelled: 2, 0.5, true and null as JSON writes them, a
+tuple as Python writes it, anything else as its JSON text. A key that is taken gets a suffix: `1`, `1__2`, `1__3`.
+Keys are never cut, whatever `max_chars` says.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from verl_rollout_dump.serialization import markers, rule
+from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.text import non_finite_text, repair_text, without_addresses
+from verl_rollout_dump.serialization.values import JsonValue, type_name
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.walk import Walk
+
+# What Python's repr() and JSON agree on closely enough to spell a tuple.
+SPELLED = (type(None), bool, int, float, str)
+
+
+def name(walk: Walk, key: Any, taken: dict[str, JsonValue], node: Node) -> str:
+    """Return the text of a key, other than those `taken` in the same object."""
+    kind = type(key)
+    if kind is str:
+        text = repair_text(key)
+        if text is not key:
+            walk.note(rule.SURROGATE, "str", node)
+    else:
+        walk.note(rule.KEY_TEXT, type_name(kind), node)
+        text = walk.book.key_text(walk, key, node)
+    if text not in taken:
+        return text
+    walk.note(rule.KEY_COLLISION, type_name(kind), node)
+    number = 2
+    while f"{text}__{number}" in taken:
+        number += 1
+    return f"{text}__{number}"
+
+
+def escaped(walk: Walk, pairs: dict[str, JsonValue], node: Node) -> JsonValue:
+    """Return an object of one key, escaped where it could be taken for a marker."""
+    ((key, value),) = pairs.items()
+    free = markers.escape_reserved(key)
+    if free == key:
+        return pairs
+    walk.note(rule.RESERVED_KEY, "str", node)
+    return {free: value}
+
+
+def spelled_by_rules(walk: Walk, key: Any, node: Node) -> str:
+    """Return the text of a key that is no exact `str`, by the rules for values."""
+    if issubclass(type(key), str):
+        return repair_text(str.__str__(key))
+    if issubclass(type(key), tuple):
+        return spelled_tuple(walk, key, node)
+    number = as_float(key)
+    if not math.isfinite(number):
+        return repr_of_non_finite(walk, number, key, node)
+    value = walk.convert(key, uncounted(node), 0)
+    return value if isinstance(value, str) else json_text(value)
+
+
+def spelled_tuple(walk: Walk, key: tuple[Any, ...], node: Node) -> str:
+    """Return a tuple as Python spells it, its elements converted before."""
+    parts = [spelled_element(walk, element, node) for element in tuple.__iter__(key)]
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def spelled_element(walk: Walk, element: Any, node: Node) -> str:
+    """Return an element of a tuple as Python spells it."""
+    if issubclass(type(element), tuple):
+        return spelled_tuple(walk, element, node)
+    value = walk.value(element, uncounted(node), 0)
+    return repr(value) if type(value) in SPELLED else json_text(value)
+
+
+def spelled_by_str(walk: Walk, key: Any, node: Node) -> str:
+    """Return the text of a key as `json.dumps` spells it, and `str()` of a key that it refuses (str_fallback)."""
+    kind = type(key)
+    if issubclass(kind, str | int | float | type(None)):
+        return spelled_by_rules(walk, key, node)
+    try:
+        return repair_text(str.__str__(without_addresses(str(key))))
+    except Exception:  # a key whose __str__ raises: its marker says so
+        return spelled_by_rules(walk, key, node)
+
+
+def as_float(key: Any) -> float:
+    """Return a key of a float type as `float`, and 0.0 for any other key."""
+    kind = type(key)
+    floating = issubclass(kind, float) or "numpy.floating" in map(type_name, kind.__mro__)
+    return float(key) if floating else 0.0
+
+
+def repr_of_non_finite(walk: Walk, number: float, key: Any, node: Node) -> str:
+    """Return NaN or an infinity by its name: as a key it is text anyway."""
+    walk.number(number, type_name(type(key)), uncounted(node))  # raises where the config says so
+    return non_finite_text(number)
+
+
+def uncounted(node: Node) -> Node:
+    """Return a place that is in no report: what befalls a key is counted as one conversion of a key."""
+    return Node(node.path, [])
+
+
+def json_text(value: JsonValue) -> str:
+    """Return the JSON text of a value."""
+    return orjson.dumps(value).decode()

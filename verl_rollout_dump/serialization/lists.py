@@ -1,0 +1,117 @@
+"""Lists of one exact type, checked and converted whole, without a step of Python per item."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from verl_rollout_dump.config.schema import SerializationConfig
+from verl_rollout_dump.serialization import arrays
+from verl_rollout_dump.serialization.arrays import RecordOf
+from verl_rollout_dump.serialization.natives import WORD
+from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.text import are_encodable
+from verl_rollout_dump.serialization.values import JsonValue
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.walk import Walk
+
+# (walk, items, place of the items, record of an item) -> JSON-ready items, or None: go through them one by one.
+# The list is the walk's own, so that what needs no change is returned as it is.
+WholeList: TypeAlias = "Callable[[Walk, list[Any], Node, RecordOf], list[Any] | None]"
+
+
+def as_they_are(walk: Walk, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
+    """Return bools or Nones."""
+    return items
+
+
+def integers(walk: Walk, items: list[int], node: Node, record_of: RecordOf) -> list[int] | None:
+    """Return ints that fit in 64 bits."""
+    return items if min(items) >= WORD.start and max(items) < WORD.stop else None
+
+
+def floats(walk: Walk, items: list[float], node: Node, record_of: RecordOf) -> list[float] | None:
+    """Return floats that are finite, as their sum then is (or overflows, which costs only time)."""
+    return items if math.isfinite(sum(items)) else None
+
+
+def texts(walk: Walk, items: list[str], node: Node, record_of: RecordOf) -> list[str] | None:
+    """Return texts that are valid as UTF-8 and not too long."""
+    limit = walk.book.config.max_chars
+    if limit is not None and max(map(len, items)) > limit:
+        return None
+    return items if are_encodable(items) else None
+
+
+def numpy_numbers(walk: Walk, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
+    """Return numpy scalars of one type, by way of an array."""
+    kind = type(items[0])
+    entry = walk.entries.get(kind) or walk.book.learn(kind)
+    node.tally(entry.key, record_of(0)).count += len(items)
+    array = np.fromiter(items, dtype=kind, count=len(items))
+    return arrays.numbers(walk, array, node, entry.type_name, record_of)  # type: ignore[return-value]
+
+
+NATIVE_LISTS: dict[type[Any], WholeList] = {
+    NoneType: as_they_are,
+    bool: as_they_are,
+    int: integers,
+    float: floats,
+    str: texts,
+}
+NUMPY_SCALARS: tuple[type[Any], ...] = (
+    np.bool_,
+    *(np.dtype(code).type for code in "bBhHiIlLqQ"),
+    *(np.dtype(code).type for code in "efd"),
+)
+WITH_NUMPY: dict[type[Any], WholeList] = {
+    **NATIVE_LISTS,
+    **dict.fromkeys(NUMPY_SCALARS, numpy_numbers),
+}
+# np.float64 is a float, which JSON knows.
+WITH_DOUBLES: dict[type[Any], WholeList] = {**NATIVE_LISTS, np.float64: numpy_numbers}
+# Types whose values hold no others.
+ATOMS = frozenset(WITH_NUMPY)
+
+
+def one_by_one(walk: Walk, items: list[Any], node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
+    """Return the items of a list, which is the walk's own: whole if all are of one type that allows it."""
+    kinds = set(map(type, items))
+    if len(kinds) == 1:
+        whole = walk.whole.get(kinds.pop())
+        done = whole(walk, items, node, record_of) if whole is not None else None
+        if done is not None:
+            return done
+    plain = walk.plain
+    out: list[JsonValue] = []
+    for place, item in enumerate(items):
+        check = plain.get(type(item))
+        if check is None or not check(item):
+            walk.record = record_of(place)
+            item = walk.convert(item, node, depth)
+        out.append(item)
+    return out
+
+
+def plain_checks(config: SerializationConfig) -> dict[type[Any], Callable[[Any], object]]:
+    """Return, for each exact type that JSON has, the check after which a value is taken as it is.
+
+    All are C functions but for the length of text; what is not plain goes by its rule. `type` is one that says
+    yes to everything.
+    """
+    limit = config.max_chars
+    short_ascii: Callable[[str], object] = (
+        str.isascii if limit is None else lambda text: len(text) <= limit and text.isascii()
+    )
+    return {
+        NoneType: type,
+        bool: type,
+        int: WORD.__contains__,
+        float: math.isfinite,
+        str: short_ascii,
+    }

@@ -1,0 +1,69 @@
+"""pandas: missing values, times, series and frames. Recognised by name, so pandas is never imported here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_rollout_dump.serialization.durations import duration_of_unit
+from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.values import JsonValue
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.walk import Walk
+
+
+def timedelta(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return a Timedelta as an ISO 8601 duration, exact to the nanosecond."""
+    return duration_of_unit(int(value.as_unit("ns").value), "ns")
+
+
+def series(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return a Series as a list, one with labels (any index but 0 to n-1) as an object of its labels."""
+    if has_default_index(value):
+        return walk.items(value.tolist(), node, depth)
+    return walk.pairs(list(zip(value.index.tolist(), value.tolist(), strict=True)), node, depth)
+
+
+def frame(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return a DataFrame as a list of rows, each an object; an index with labels comes first in it."""
+    columns = [value.iloc[:, place].tolist() for place in range(value.shape[1])]
+    names = value.columns.tolist()
+    if not has_default_index(value):
+        names.insert(0, "index" if value.index.name is None else value.index.name)
+        columns.insert(0, value.index.tolist())
+    if not columns:
+        return [{} for _ in range(len(value))]
+    place = node.grow(None)
+    rows = zip(*columns, strict=True)
+    return [walk.pairs(list(zip(names, row, strict=True)), place, depth + 1) for row in rows]
+
+
+def has_default_index(value: Any) -> bool:
+    """Say whether the rows are numbered 0 to n-1, which says nothing that a list does not."""
+    index = value.index
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+
+
+def values(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return an Index, a Categorical or an extension array as a list."""
+    return walk.items(list(value.tolist()), node, depth)
+
+
+def interval(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return an Interval as an object of its two ends and which of them belongs to it."""
+    return walk.pairs([("left", value.left), ("right", value.right), ("closed", value.closed)], node, depth)
+
+
+def extent(value: Any) -> dict[str, JsonValue]:
+    """Return the shape of a series or a frame."""
+    return {"shape": [int(size) for size in value.shape]}
+
+
+def whole_text(value: Any) -> str:
+    """Return the whole text of a series or a frame: `str()` leaves out the middle."""
+    return str(value.to_string())
+
+
+def list_text(value: Any) -> str:
+    """Return the whole text of an index or an extension array."""
+    return f"{type(value).__name__}({list(value.tolist())})"

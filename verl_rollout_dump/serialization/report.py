@@ -1,0 +1,210 @@
+"""What was converted: counts by field, place inside the value, type and rule.
+
+The places form a tree, which a conversion walks down beside the value, so that counting costs a look-up and no
+path is spelled out before somebody asks. The tree is bounded: keys beyond `CHILDREN` at one place are folded into
+`*`, places beyond `PLACES` in one field into `**`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from verl_rollout_dump.serialization.rule import FAILED, STRINGIFIED, UNKNOWN_MARKER, UNKNOWN_TEXT, Rule
+from verl_rollout_dump.serialization.values import JsonValue
+
+FIELDS = 1024  # fields of a report
+PLACES = 512  # places in a field
+CHILDREN = 64  # keys at a place
+KINDS = 64  # kinds at a place
+KEY_CHARS = 60  # characters of a key in a path
+
+# Rules of which each type is warned about by itself.
+BY_TYPE = {rule.name for rule in (FAILED, STRINGIFIED, UNKNOWN_MARKER, UNKNOWN_TEXT)}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Kind:
+    """What is counted at a place: a rule, for a type. Compared by identity, which is fast."""
+
+    type_name: str
+    rule: Rule
+
+
+@lru_cache(maxsize=16_384)
+def kind_of(type_name: str, rule: Rule) -> Kind:
+    """Return the one `Kind` of a type and a rule."""
+    return Kind(type_name, rule)
+
+
+class Tally:
+    """How often, and where first."""
+
+    __slots__ = ("count", "first_record")
+
+    def __init__(self, first_record: int) -> None:
+        self.count = 0
+        self.first_record = first_record
+
+
+class Node:
+    """A place in the values of a field, with its tallies."""
+
+    __slots__ = ("children", "path", "places", "tallies")
+
+    def __init__(self, path: str, places: list[Node]) -> None:
+        self.path = path
+        # Every place of the field, this one included; the last beyond the bound stands for all others.
+        self.places = places
+        # By key; None: the items of a list.
+        self.children: dict[str | None, Node] = {}
+        self.tallies: dict[Kind, Tally] = {}
+        places.append(self)
+
+    def grow(self, key: str | None) -> Node:
+        """Return the place of a key, or of the items of a list (None), below this one; made if need be."""
+        child = self.children.get(key)
+        if child is None and key is not None and len(self.children) >= CHILDREN:
+            key = "*"
+            child = self.children.get(key)
+        if child is None:
+            child = self.children[key] = self.place(key)
+        return child
+
+    def place(self, key: str | None) -> Node:
+        """Return a new place below this one, or the one that stands for all others."""
+        if len(self.places) < PLACES:
+            return Node(self.path + step(key, self.path), self.places)
+        if len(self.places) == PLACES:
+            Node("**", self.places)
+        return self.places[-1]
+
+    def tally(self, kind: Kind, record: int) -> Tally:
+        """Return the tally of a kind, made if need be."""
+        tally = self.tallies.get(kind)
+        if tally is None:
+            if len(self.tallies) >= KINDS:
+                kind = kind_of("*", kind.rule)
+            tally = self.tallies.setdefault(kind, Tally(record))
+        return tally
+
+
+def step(key: str | None, path: str) -> str:
+    """Return what a key, or the items of a list, add to a path."""
+    if key is None:
+        return "[]"
+    key = key if len(key) <= KEY_CHARS else f"{key[:KEY_CHARS]}…"
+    return f".{key}" if path else key
+
+
+@dataclass(frozen=True)
+class ConversionWarning:
+    """What must be said of one field and one rule: the values read back are not those that were returned."""
+
+    field: str
+    rule: str
+    # Where the first example was, "" for the value itself, and the types that the rule met.
+    path: str
+    types: tuple[str, ...]
+    count: int
+    first_record: int
+    message: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells whether a warning of this kind was given before."""
+        return (self.field, self.rule, *(self.types if self.rule in BY_TYPE else ()))
+
+
+class ConversionReport:
+    """The counts of one step, or of many once merged. Not safe to share between threads without a lock."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, Node] = {}
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self._tallies())
+
+    def field(self, name: str) -> Node:
+        """Return the place that stands for the values of a field themselves."""
+        node = self._fields.get(name)
+        if node is None:
+            if len(self._fields) >= FIELDS:
+                name = "*"
+            node = self._fields.setdefault(name, Node("", []))
+        return node
+
+    def merge(self, other: ConversionReport) -> None:
+        """Add the counts of another report; the example that came first stays."""
+        for name, node in other._fields.items():
+            absorb(self.field(name), node)
+
+    def as_list(self) -> list[dict[str, JsonValue]]:
+        """Return the counts as plain JSON: field, path, type, rule, lossy, count, first_record; in stable order."""
+        return [
+            {
+                "field": field,
+                "path": path,
+                "type": type_name,
+                "rule": rule.name,
+                "lossy": rule.lossy,
+                "count": tally.count,
+                "first_record": tally.first_record,
+            }
+            for field, path, type_name, rule, tally in self._tallies()
+        ]
+
+    def warnings(self) -> list[ConversionWarning]:
+        """Return what must be warned about; what loses nothing is not among it.
+
+        There is one warning per field and rule, and per type where the type is what is wrong (a type that no rule
+        knows, or that became text). `warning.key` tells whether one of its kind was given before.
+        """
+        groups: dict[tuple[str, str, str], tuple[Rule, list[tuple[str, str, Tally]]]] = {}
+        for field, path, type_name, rule, tally in self._tallies():
+            if rule.lossy:
+                key = (field, rule.name, type_name if rule.name in BY_TYPE else "")
+                groups.setdefault(key, (rule, []))[1].append((path, type_name, tally))
+        return [describe(field, rule, cases) for (field, _, _), (rule, cases) in groups.items()]
+
+    def _tallies(self) -> Iterator[tuple[str, str, str, Rule, Tally]]:
+        """Yield field, path, type name, rule and tally, sorted; equal paths are added up."""
+        rows: dict[tuple[str, str, str, str], tuple[Rule, Tally]] = {}
+        for field, root in self._fields.items():
+            for node in root.places:
+                for kind, tally in node.tallies.items():
+                    key = (field, node.path, kind.type_name, kind.rule.name)
+                    total = rows.setdefault(key, (kind.rule, Tally(tally.first_record)))[1]
+                    total.count += tally.count
+        for (field, path, type_name, _), (rule, tally) in sorted(rows.items(), key=lambda row: row[0]):
+            yield field, path, type_name, rule, tally
+
+
+def absorb(node: Node, other: Node) -> None:
+    """Add the tallies of another tree to this one."""
+    pairs = [(node, other)]
+    seen = set()
+    while pairs:
+        node, other = pairs.pop()
+        if id(other) in seen:
+            continue
+        seen.add(id(other))
+        for kind, tally in other.tallies.items():
+            node.tally(kind, tally.first_record).count += tally.count
+        pairs.extend((node.grow(key), child) for key, child in other.children.items())
+
+
+def describe(field: str, rule: Rule, cases: list[tuple[str, str, Tally]]) -> ConversionWarning:
+    """Return the warning for all cases of a rule in a field."""
+    path, _, first = min(cases, key=lambda case: case[2].first_record)
+    types = tuple(sorted({type_name for _, type_name, _ in cases}))
+    count = sum(tally.count for _, _, tally in cases)
+    places = len({place for place, _, _ in cases})
+    where = f" at {path}" if path else ""
+    where += f" and {places - 1} other places" if places > 1 else ""
+    message = (
+        f"field {field!r}{where}: {count} x {', '.join(types)}, first in record {first.first_record}: "
+        f"written as {rule.output} ({rule.name}). Instead, {rule.instead}."
+    )
+    return ConversionWarning(field, rule.name, path, types, count, first.first_record, message)

@@ -1,0 +1,137 @@
+"""Which rule a type follows under a config: worked out once per type, then a look-up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from verl_rollout_dump.config.schema import NonFinite, SerializationConfig, Strategy, Unknown
+from verl_rollout_dump.serialization import keys, lists, object_types, rule, stdlib_types
+from verl_rollout_dump.serialization.lookup import find_rule, names
+from verl_rollout_dump.serialization.report import Kind, kind_of
+from verl_rollout_dump.serialization.rule import Converter, Extent, Rule
+from verl_rollout_dump.serialization.table import NATIVE
+from verl_rollout_dump.serialization.text import non_finite_text
+from verl_rollout_dump.serialization.values import JsonValue, package_name, type_name
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.report import Node
+    from verl_rollout_dump.serialization.walk import Walk
+
+# A program that makes classes without end must not fill the memory with what is known of them.
+KNOWN_TYPES = 10_000
+
+UNKNOWN: dict[str, tuple[Rule, Converter]] = {
+    "marker": (rule.UNKNOWN_MARKER, object_types.unknown_marker),
+    "str": (rule.UNKNOWN_TEXT, object_types.unknown_text),
+    "error": (rule.UNKNOWN_MARKER, object_types.unknown_error),
+}
+NON_FINITE: dict[str, tuple[Rule | None, Callable[[float], JsonValue]]] = {
+    "null": (rule.NON_FINITE_NULL, lambda number: None),
+    "string": (rule.NON_FINITE_STRING, non_finite_text),
+    "error": (None, non_finite_text),
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Entry:
+    """What is known of one type: its name, the rule it follows, and how it is converted."""
+
+    type_name: str
+    rule: Rule
+    convert: Converter
+    # What it is counted as.
+    key: Kind
+    # A function of C that is all the conversion there is.
+    leaf: Callable[[Any], JsonValue] | None
+    nests: bool
+    counted: bool
+    extent: Extent
+
+    def elements(self, value: Any) -> int:
+        """Return how many elements a container has."""
+        extent: dict[str, Any] = self.extent(value)
+        return math.prod(extent["shape"]) if "shape" in extent else int(extent.get("length", 0))
+
+
+class Rulebook:
+    """The rules under one config: a fixed part, and the entries of the types met so far."""
+
+    def __init__(self, config: SerializationConfig) -> None:
+        strategy = Strategy(config.strategy).value
+        self.config = config
+        self.plain = lists.plain_checks(config)
+        self.whole = WHOLE_LISTS[strategy]
+        self.key_text = KEY_TEXT[strategy]
+        self.new_entry = ENTRIES[strategy]
+        self.non_finite = NON_FINITE[NonFinite(config.non_finite).value]
+        self.unknown = UNKNOWN[Unknown(config.unknown).value]
+        self.raises_unknown = Unknown(config.unknown) is Unknown.error
+        self.entries: dict[type[Any], Entry] = {}
+
+    def learn(self, kind: type[Any]) -> Entry:
+        """Return the entry of a type that was not met before."""
+        if len(self.entries) >= KNOWN_TYPES:
+            self.entries.clear()
+        entry = self.entries[kind] = self.new_entry(self, kind)
+        return entry
+
+
+def entry_of_type(book: Rulebook, kind: type[Any]) -> Entry:
+    """Return the entry under early_convert: the rule of the type, else what `unknown` says."""
+    found = find_rule(kind)
+    if found is None:
+        found, convert = book.unknown
+    else:
+        assert found.convert is not None
+        convert = found.convert
+    return entry(kind, found, convert, found)
+
+
+def entry_as_text(book: Rulebook, kind: type[Any]) -> Entry:
+    """Return the entry under str_fallback: what JSON has is native, of the rest the text is written.
+
+    A type that no rule knows is refused where `unknown` is `error`.
+    """
+    native = next((NATIVE[name] for name in names(kind) if name in NATIVE), None)
+    if native is not None:
+        assert native.convert is not None
+        return entry(kind, native, native.convert, native)
+    found = find_rule(kind)
+    if found is None and book.raises_unknown:
+        return entry(kind, rule.UNKNOWN_MARKER, object_types.unknown_error, rule.UNKNOWN_MARKER)
+    return entry(kind, rule.STRINGIFIED, text_converter(found or rule.UNKNOWN_TEXT), found or rule.UNKNOWN_TEXT)
+
+
+def text_converter(found: Rule) -> Converter:
+    """Return the conversion of a value to its text, as the rule of its type knows to spell it in full."""
+
+    def convert(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+        return walk.stringified(found.text, value, type_name(type(value)), node)
+
+    return convert
+
+
+def entry(kind: type[Any], followed: Rule, convert: Converter, found: Rule) -> Entry:
+    """Return the entry of a type that follows one rule, its extent told by the rule `found` for it.
+
+    An exact type that JSON has is not counted; a subclass of it becomes another type, which is.
+    """
+    name = type_name(kind)
+    return Entry(
+        type_name=name,
+        rule=followed,
+        convert=convert,
+        key=kind_of(name, followed),
+        leaf=followed.leaf,
+        nests=found.nests,
+        counted=followed.counted or package_name(kind) not in NATIVE,
+        extent=found.extent or stdlib_types.nothing,
+    )
+
+
+ENTRIES = {Strategy.early_convert.value: entry_of_type, Strategy.str_fallback.value: entry_as_text}
+KEY_TEXT = {Strategy.early_convert.value: keys.spelled_by_rules, Strategy.str_fallback.value: keys.spelled_by_str}
+WHOLE_LISTS = {Strategy.early_convert.value: lists.WITH_NUMPY, Strategy.str_fallback.value: lists.WITH_DOUBLES}

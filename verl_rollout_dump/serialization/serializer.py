@@ -1,0 +1,32 @@
+"""The one object that the dump converts with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verl_rollout_dump.config.schema import SerializationConfig
+from verl_rollout_dump.serialization.columns import column
+from verl_rollout_dump.serialization.report import ConversionReport
+from verl_rollout_dump.serialization.rulebook import Rulebook
+from verl_rollout_dump.serialization.values import JsonValue
+from verl_rollout_dump.serialization.walk import Walk
+
+
+class Serializer:
+    """Converts foreign values to JSON-ready ones, as `config` says; may be used by several threads."""
+
+    def __init__(self, config: SerializationConfig) -> None:
+        self._book = Rulebook(config)
+
+    def convert_column(self, field: str, values: Any, report: ConversionReport) -> list[JsonValue]:
+        """Return the n rows of a column as n JSON-ready values, and count in `report` what was converted.
+
+        `values` has n rows: a list, an array or a tensor (n, ...), or anything that is iterated row by row. The
+        result shares nothing that can change with the input, and the input is not changed. Raises
+        `ConversionError` where the config wants one.
+        """
+        return column(Walk(self._book, field), values, report.field(field))
+
+    def convert_value(self, field: str, value: Any, report: ConversionReport, record: int = 0) -> JsonValue:
+        """Return one value, of record number `record`, as JSON-ready; otherwise as `convert_column`."""
+        return Walk(self._book, field, record).value(value, report.field(field), 0)

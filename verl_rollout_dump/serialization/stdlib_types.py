@@ -1,0 +1,140 @@
+"""The standard library: containers, times, numbers, bytes, enums, exceptions, and what is code rather than data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from verl_rollout_dump.serialization import arrays, markers
+from verl_rollout_dump.serialization.durations import duration_of_timedelta
+from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.text import without_addresses
+from verl_rollout_dump.serialization.values import JsonValue, type_name
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.walk import Walk
+
+# A lazy sequence longer than this is not written out: it takes no memory, its list would.
+LONGEST_RANGE = 1_000_000
+
+
+def sequence(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return a deque, an array.array or a view of a dict as a list."""
+    return walk.items(list(value), node, depth)
+
+
+def ordered_mapping(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return any other mapping, in its own order."""
+    return walk.pairs(list(value.items()), node, depth)
+
+
+def attributes(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return the attributes of a plain namespace."""
+    return walk.pairs(list(vars(value).items()), node, depth)
+
+
+def range_of_integers(walk: Walk, value: range, node: Node, depth: int) -> JsonValue:
+    """Return a range as a list, a very long one as a marker that says all of it."""
+    if value[LONGEST_RANGE:]:
+        return markers.marker("range", f"more than {LONGEST_RANGE} elements", {"text": str(value)})
+    return walk.items(list(value), node, depth)
+
+
+def unordered(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return a set as a sorted list: None, bools, numbers, text, then the rest by its JSON text.
+
+    The order is that of the converted elements, so it does not hang on the hash seed.
+    """
+    place = node.grow(None)
+    return sorted((walk.value(item, place, depth) for item in value), key=sort_key)
+
+
+def sort_key(value: JsonValue) -> tuple[int, Any, bytes]:
+    """Return what converted elements of a set are sorted by; 1 and 1.0 differ in their JSON text alone."""
+    rank = RANKS.get(type(value))
+    return (4 if rank is None else rank, value if rank in COMPARED else 0, orjson.dumps(value))
+
+
+RANKS: dict[type[Any], int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3}
+COMPARED = (1, 2, 3)
+
+
+def set_text(value: Any) -> str:
+    """Return the text of a set, its elements sorted by theirs: the built-in one hangs on the hash seed."""
+    inside = ", ".join(sorted(map(repr, value)))
+    shown = f"{{{inside}}}" if inside else ""
+    if type(value) is set and shown:
+        return shown
+    return f"{type(value).__name__}({shown})"
+
+
+def data(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return bytes, a bytearray or a memoryview under the marker of bytes."""
+    return walk.data(bytes(value), type_name(type(value)), node)
+
+
+def complex_number(walk: Walk, value: complex, node: Node, depth: int) -> JsonValue:
+    """Return a complex number under its marker."""
+    name = type_name(type(value))
+    return markers.complex_marker(walk.number(value.real, name, node), walk.number(value.imag, name, node))
+
+
+def as_text(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return the canonical text of a Decimal, Fraction, UUID, IP address, dtype or device."""
+    return walk.text(str.__str__(str(value)), type_name(type(value)), node)
+
+
+def path(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return a path as text."""
+    return walk.value(value.__fspath__(), node, depth)
+
+
+def moment(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return a date, a time or a datetime as ISO 8601, with its offset if it has one."""
+    return walk.text(str.__str__(value.isoformat()), type_name(type(value)), node)
+
+
+def duration(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return a timedelta as an ISO 8601 duration."""
+    return duration_of_timedelta(value)
+
+
+def enum_value(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return the value of an enum member."""
+    return walk.value(value._value_, node, depth)
+
+
+def exception(walk: Walk, value: BaseException, node: Node, depth: int) -> JsonValue:
+    """Return the type and the message of an exception, and those of the ones a group holds."""
+    name = type_name(type(value))
+    pairs: list[tuple[str, Any]] = [("type", name), ("message", without_addresses(str(value)))]
+    inner = getattr(value, "exceptions", None)
+    if isinstance(inner, tuple):
+        pairs.append(("exceptions", inner))
+    return walk.pairs(pairs, node, depth)
+
+
+def iterator(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return the marker of an iterator: reading it would take its items from the trainer."""
+    return markers.marker(type_name(type(value)), "an iterator, which is not consumed", {})
+
+
+def code(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return the marker of a function, a method, a class or a module, with its name."""
+    name = getattr(value, "func", value)
+    module, qualified = getattr(name, "__module__", None), getattr(name, "__qualname__", None)
+    if not isinstance(qualified, str):
+        qualified = str(getattr(name, "__name__", "?"))
+    known = f"{module}.{qualified}" if isinstance(module, str) and module != "builtins" else qualified
+    return markers.marker(type_name(type(value)), "code, not data", {"name": walk.text(known, "str", node)})
+
+
+def length(value: Any) -> dict[str, JsonValue]:
+    """Return the length of anything that has one."""
+    return {"length": len(value)}
+
+
+def nothing(value: Any) -> dict[str, JsonValue]:
+    """Return what is known of a value that says nothing of its size."""
+    return {}

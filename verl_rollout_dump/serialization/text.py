@@ -1,0 +1,83 @@
+"""Text that is valid UTF-8, and lines that stay one line.
+
+JSON leaves two gaps that rollouts fall into: a Python string may hold half a surrogate pair, which is no UTF-8
+(UKGovernmentBEIS/inspect_ai#2316), and U+0085, U+2028 and U+2029 are legal in a JSON string while
+`str.splitlines()` and other readers cut the line there (volcengine/OpenViking#3984). Everything here looks at
+ASCII first: most text is, and that check costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import orjson
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.values import JsonValue
+
+# The other separators of str.splitlines() are control characters, which JSON itself wants escaped.
+LINE_SEPARATORS = {
+    "\u0085".encode(): b"\\u0085",
+    "\u2028".encode(): b"\\u2028",
+    "\u2029".encode(): b"\\u2029",
+}
+# What the default __repr__ shows of where an object lives; it differs from run to run.
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def repair_text(text: str) -> str:
+    """Return `text` as valid Unicode: U+FFFD for a lone surrogate, the real character for a pair in two halves.
+
+    Where nothing is wrong the same object is returned.
+    """
+    if text.isascii() or is_encodable(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def is_encodable(text: str) -> bool:
+    """Say whether `text` can be written as UTF-8, that is, has no surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def are_encodable(texts: Collection[str]) -> bool:
+    """Say whether all `texts` (exact `str`) can be written as UTF-8; one pass in C for the usual case."""
+    return all(map(str.isascii, texts)) or is_encodable("".join(texts))
+
+
+def without_addresses(text: str) -> str:
+    """Return `text` without memory addresses, so that two equal runs write equal bytes."""
+    return ADDRESS.sub("", text) if " at 0x" in text else text
+
+
+def non_finite_text(number: float) -> str:
+    """Return the name of NaN or an infinity, as JavaScript and Python's `float()` know it."""
+    if math.isnan(number):
+        return "NaN"
+    return "Infinity" if number > 0 else "-Infinity"
+
+
+def escape_line_separators(data: bytes) -> bytes:
+    r"""Return JSON text (UTF-8) in which U+0085, U+2028 and U+2029 are `\u` escapes: the same value, on one line."""
+    if data.isascii():
+        return data
+    for raw, escaped in LINE_SEPARATORS.items():
+        if raw in data:
+            data = data.replace(raw, escaped)
+    return data
+
+
+def encode_record(record: dict[str, JsonValue]) -> bytes:
+    """Return a record of JSON-ready values as one strict JSON object in UTF-8, without a newline.
+
+    `len(line.decode().splitlines()) == 1` holds for every line. Raises `TypeError` for a value or a key that is
+    not JSON-ready.
+    """
+    return escape_line_separators(orjson.dumps(record))

@@ -1,0 +1,99 @@
+"""`StepSnapshot`: what is handed over from the training thread. Nothing in it can still change.
+
+Columns are converted when the snapshot is taken (a trainer goes on to change its lists and dicts). Token ids are
+the exception: they are by far the largest part, trainers do not write into them, and a copy would cost more than
+everything else; they stay references to host memory and become text later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verl_rollout_dump.config.schema import DumpConfig
+from verl_rollout_dump.fields import TOKENS, BatchValue, Field
+from verl_rollout_dump.rollouts import RolloutBatch
+from verl_rollout_dump.serialization import ConversionReport, JsonValue, Serializer
+from verl_rollout_dump.token_rows import TokenRows, are_token_ids, token_rows
+
+# Fields that hold token ids (or go with them), and the mask that tells which tokens are real.
+MASKS = {
+    "input": "prompt_mask",
+    "output": "response_mask",
+    "prompt_ids": "prompt_mask",
+    "response_ids": "response_mask",
+    "rollout_log_probs": "response_mask",
+}
+
+
+@dataclass
+class TextField:
+    """Token ids that become text: (n, length) ids, of which each row has a part."""
+
+    name: str
+    tokens: TokenRows
+
+
+@dataclass
+class TokensField:
+    """Token ids or log-probabilities that are written as arrays of numbers."""
+
+    name: str
+    tokens: TokenRows
+
+
+@dataclass
+class ValuesField:
+    """n JSON-ready values."""
+
+    name: str
+    values: Sequence[JsonValue]
+
+
+SnapshotField = TextField | TokensField | ValuesField
+
+
+@dataclass
+class StepSnapshot:
+    """The rollouts of one step that are to be written, in the order of the records."""
+
+    step: int
+    split: str
+    rows: int
+    fields: list[SnapshotField]
+    report: ConversionReport
+
+
+def take_snapshot(
+    batch: RolloutBatch, fields: list[Field], rows: list[int], serializer: Serializer, config: DumpConfig
+) -> StepSnapshot:
+    """Convert the columns of the chosen rows and keep references to their token ids.
+
+    Raises `ConversionError` where a value has no JSON form and the config says that this is an error, and
+    `BatchError` for token ids that cannot be read.
+    """
+    report = ConversionReport()
+    chosen = None if len(rows) == len(batch) else rows
+    taken = [snapshot_field(field, batch, chosen, serializer, report) for field in fields]
+    return StepSnapshot(batch.step, batch.split, len(rows), taken, report)
+
+
+def snapshot_field(
+    field: Field, batch: RolloutBatch, rows: list[int] | None, serializer: Serializer, report: ConversionReport
+) -> SnapshotField:
+    """Take one field: as text or numbers to come, or as values."""
+    n = len(batch) if rows is None else len(rows)
+    if isinstance(field, BatchValue):
+        return ValuesField(field.name, [serializer.convert_value(field.name, field.values, report)] * n)
+    if field.name in MASKS and (field.name in TOKENS or are_token_ids(field.values)):
+        tokens = token_rows(field.name, field.values, getattr(batch, MASKS[field.name])).take(rows)
+        return (TokensField if field.name in TOKENS else TextField)(field.name, tokens)
+    return ValuesField(field.name, serializer.convert_column(field.name, take(field.values, rows), report))
+
+
+def take(values: Any, rows: list[int] | None) -> Any:
+    """Return the chosen rows of a column, as the kind of column it is; None: all."""
+    if rows is None:
+        return values
+    return values[rows] if hasattr(values, "ndim") else [values[row] for row in rows]

@@ -1,0 +1,124 @@
+"""Token ids (and what goes with each token) of many rollouts, and which part of each row is real.
+
+A padded batch is (n, length) with a mask; a jagged one is one flat array with offsets. Both stay as they are, by
+reference; what a chunk needs is cut out when the chunk is written. A mask says only where a row begins and ends:
+zeros between two real tokens (tool output, in a mask made for the loss) do not cut a response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from verl_rollout_dump.rollouts import BatchError
+
+Numbers = npt.NDArray[Any]
+
+
+@dataclass
+class TokenRows:
+    """n rows of numbers: `numbers` is (n, length) with `mask` of the same shape or None, or flat with `offsets`."""
+
+    numbers: Numbers
+    mask: Numbers | None = None
+    offsets: Numbers | None = None
+    rows: Sequence[int] | None = None  # the rows that are meant, where that is not all
+
+    def __len__(self) -> int:
+        if self.rows is not None:
+            return len(self.rows)
+        return len(self.numbers) if self.offsets is None else len(self.offsets) - 1
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest row, padding included."""
+        if self.offsets is None:
+            return int(self.numbers.shape[1])
+        return int(np.diff(self.offsets).max(initial=0))
+
+    def take(self, rows: Sequence[int] | None) -> TokenRows:
+        """Return the same with only these rows; None: all."""
+        return TokenRows(self.numbers, self.mask, self.offsets, rows)
+
+    def chunk(self, first: int, last: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Return rows `first` to `last` as (rows, length) numbers, and where each begins and ends, both (rows,)."""
+        rows: slice | Sequence[int] = slice(first, last) if self.rows is None else self.rows[first:last]
+        if self.offsets is not None:
+            return self._padded(range(first, last) if isinstance(rows, slice) else rows)
+        numbers = self.numbers[rows]
+        if self.mask is None:
+            length = np.full(len(numbers), numbers.shape[1], dtype=np.int64)
+            return numbers, np.zeros_like(length), length
+        return numbers, *bounds(self.mask[rows])
+
+    def _padded(self, rows: Sequence[int]) -> tuple[Numbers, Numbers, Numbers]:
+        assert self.offsets is not None
+        starts, stops = self.offsets[:-1][list(rows)], self.offsets[1:][list(rows)]
+        lengths = (stops - starts).astype(np.int64)
+        padded = np.zeros((len(lengths), int(lengths.max(initial=0))), dtype=self.numbers.dtype)
+        for row, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+            padded[row, : stop - start] = self.numbers[start:stop]
+        return padded, np.zeros_like(lengths), lengths
+
+
+def bounds(mask: Numbers) -> tuple[Numbers, Numbers]:
+    """Return where the nonzero part of each row of a mask (rows, length) begins and ends; 0, 0 where there is none."""
+    real = mask != 0
+    if real.shape[1] == 0:
+        nothing = np.zeros(len(real), dtype=np.int64)
+        return nothing, nothing
+    starts = real.argmax(axis=1)
+    stops = real.shape[1] - real[:, ::-1].argmax(axis=1)
+    return starts, np.where(real.any(axis=1), stops, starts)
+
+
+def are_token_ids(values: Any) -> bool:
+    """Whether these are token ids: a whole-number array or tensor (n, length), jagged or not, or lists of ints."""
+    if hasattr(values, "dtype"):
+        kind = getattr(values.dtype, "kind", None)
+        is_whole = kind in "iu" if kind else str(values.dtype).startswith(("torch.int", "torch.uint", "torch.long"))
+        return is_whole and values.ndim == 2
+    if not isinstance(values, (list, tuple)) or not values:
+        return False
+    return all(is_row_of_ids(row) for row in values)
+
+
+def is_row_of_ids(row: Any) -> bool:
+    """Whether one row is a list or 1-D array of whole numbers; an empty one is."""
+    if hasattr(row, "dtype"):
+        return row.ndim == 1 and are_token_ids(row[None])
+    return isinstance(row, (list, tuple)) and all(type(token) is int for token in row[:1])
+
+
+def token_rows(name: str, values: Any, mask: Any) -> TokenRows:
+    """Read token ids or per-token numbers as a trainer holds them, with their mask; device tensors are copied to host.
+
+    Raises `BatchError` where the mask is of another shape.
+    """
+    if getattr(values, "is_nested", False):
+        values = [on_host(row) for row in values.unbind()]
+    if isinstance(values, (list, tuple)):
+        rows = [on_host(row).reshape(-1) for row in values]
+        offsets = np.cumsum([0, *map(len, rows)])
+        return TokenRows(np.concatenate(rows) if rows else np.zeros(0, np.int64), offsets=offsets)
+    numbers = on_host(values)
+    if mask is None or getattr(mask, "is_nested", False):
+        return TokenRows(numbers)
+    host_mask = on_host(mask)
+    if host_mask.shape != numbers.shape:
+        raise BatchError(f"{name} is of shape {numbers.shape} and its mask of {host_mask.shape}; they must be equal")
+    return TokenRows(numbers, mask=host_mask)
+
+
+def on_host(values: Any) -> Numbers:
+    """Return a tensor, array or list as a numpy array; memory on the host is shared, not copied."""
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    if str(tensor.dtype) == "torch.bfloat16":
+        tensor = tensor.float()  # exact; numpy has no bfloat16
+    return np.asarray(tensor)

@@ -1,0 +1,70 @@
+"""What makes verl 0.9.1 run on a CPU, as a table: the module of verl -> what is done once it is imported.
+
+Nothing here imports verl or torch. Each preparation runs right after its module has been imported, before another
+module can take a name out of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from types import ModuleType
+
+from verl_rollout_dump.post_import import when_imported
+
+ROLLOUT_NAME = "transformers_cpu"  # the value of actor_rollout_ref.rollout.name
+
+
+def register_platform(_: ModuleType) -> None:
+    """Make `VERL_PLATFORM=cpu` known to verl."""
+    from verl_rollout_dump.verl_cpu import platform
+
+    platform.register()
+
+
+def use_gloo(distributed: ModuleType) -> None:
+    """Open the process group with `gloo` alone.
+
+    verl asks for "cpu:gloo,<device>:<backend>", which is "cpu:gloo,cpu:gloo" here, and torch refuses a device
+    that is named twice.
+    """
+    original: Callable[..., None] = vars(distributed)["initialize_global_process_group_ray"]
+
+    @functools.wraps(original)
+    def initialize(timeout_second: float | None = None, backend: str | None = None) -> None:
+        original(timeout_second=timeout_second, backend=backend or "gloo")
+
+    vars(distributed)["initialize_global_process_group_ray"] = initialize
+
+
+def register_adapter(rollout_base: ModuleType) -> None:
+    """Name the class that pushes weights to the rollout server; verl imports it when it is needed."""
+    rollout_base._ROLLOUT_REGISTRY[(ROLLOUT_NAME, "async")] = "verl_rollout_dump.verl_cpu.rollout.WeightPusher"
+
+
+def register_replica(rollout_replica: ModuleType) -> None:
+    """Name the class that starts the rollout server; imported when verl asks for it."""
+
+    def load() -> type:
+        from verl_rollout_dump.verl_cpu.rollout import CpuReplica
+
+        return CpuReplica
+
+    rollout_replica.RolloutReplicaRegistry.register(ROLLOUT_NAME, load)
+
+
+PREPARATIONS: dict[str, Callable[[ModuleType], None]] = {
+    "verl.plugin.platform": register_platform,
+    "verl.utils.distributed": use_gloo,
+    "verl.workers.rollout.base": register_adapter,
+    "verl.workers.rollout.replica": register_replica,
+}
+
+
+def register() -> None:
+    """Announce every preparation; those whose module is imported already run at once."""
+    # verl's table of training engines has no "cpu" key; the FSDP engine is listed under "cuda".
+    os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
+    for module_name, prepare in PREPARATIONS.items():
+        when_imported(module_name, prepare)

@@ -1,0 +1,101 @@
+"""Files that are whole or not there. Nothing else in this package opens a step file for writing.
+
+A step is written to `7.jsonl.tmp` in the same folder and renamed when it is complete: under its final name there
+is never a part of a file. The temporary name does not end in `.jsonl`, since verl's viewer takes every file that
+does for a step. Mode bits are those that `open` gives, by the umask (not the 0600 of `mkstemp`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from verl_rollout_dump.compression import Stream
+
+TEMPORARY_SUFFIX = ".tmp"
+MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: what one writev takes
+
+
+def write_file(path: Path, pieces: Iterable[list[bytes]], stream: Stream, sync: Sync) -> int:
+    """Write a file atomically and return its size in bytes.
+
+    `pieces` are lists of bytes, each written by as few system calls as possible. An OSError (no space, no
+    permission, a device that fails at write, at sync or at close) leaves no file behind, and is passed on.
+    """
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    with new_file(temporary) as descriptor:
+        size = 0
+        for some in pieces:
+            size += write_all(descriptor, stream.compress(some))
+        size += write_all(descriptor, [stream.finish()])
+        sync.file(descriptor)
+    try:
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync.folder(path.parent)
+    return size
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[int]:
+    """Create a file that is not there yet, for writing; close it, and remove it where that or the body fails."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    is_open = True
+    try:
+        yield descriptor
+        is_open = False
+        os.close(descriptor)  # some file systems report a failed write only here
+    except BaseException:
+        if is_open:
+            os.close(descriptor)
+        path.unlink(missing_ok=True)
+        raise
+
+
+def write_all(descriptor: int, pieces: list[bytes]) -> int:
+    """Write every byte of the pieces, however few the kernel takes at once; return how many there were."""
+    total = 0
+    for start in range(0, len(pieces), MAX_PIECES):
+        total += write_vector(descriptor, pieces[start : start + MAX_PIECES])
+    return total
+
+
+def write_vector(descriptor: int, pieces: list[bytes]) -> int:
+    """Write at most `MAX_PIECES` pieces, going on after short writes."""
+    size = sum(map(len, pieces))
+    done = os.writev(descriptor, pieces) if size else 0
+    if done < size:
+        rest = memoryview(b"".join(pieces))
+        while done < size:
+            done += os.write(descriptor, rest[done:])
+    return size
+
+
+class Sync:
+    """Leaves it to the system when bytes reach the device."""
+
+    def file(self, descriptor: int) -> None:
+        """Called when a file is complete, before it gets its name."""
+
+    def folder(self, path: Path) -> None:
+        """Called when a file has its name."""
+
+
+class DurableSync(Sync):
+    """Waits for the device: what was written survives a power failure."""
+
+    def file(self, descriptor: int) -> None:
+        """Flush the file."""
+        os.fsync(descriptor)
+
+    def folder(self, path: Path) -> None:
+        """Flush the folder, in which the name stands."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
