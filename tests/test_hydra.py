@@ -113,11 +113,27 @@ def test_a_sweep_over_both_strategies_keeps_its_jobs_apart(app, tmp_path, read_s
     assert strategies == ["early_convert", "str_fallback"]
 
 
-def test_a_sweep_into_one_directory_loses_nothing(app, tmp_path, read_strict):
-    done = app("-m", "trainer.rollout_data_dir=shared", "+rollout_dump=default", "+x=1,2", "hydra.sweep.dir=sweep")
-    assert done.returncode == 0, done.stderr
+def test_a_sweep_into_one_directory_is_refused_with_the_remedy(app, tmp_path, read_strict):
+    sweep = ["-m", "trainer.rollout_data_dir=shared", "+rollout_dump=default", "+x=1,2", "hydra.sweep.dir=sweep"]
+    done = app(*sweep)
+    assert done.returncode == 1
+    assert "job 1 of this sweep" in done.stderr and "where job 0" in done.stderr
+    assert "+rollout_dump=default rollout_dump/path=per_run" in done.stderr
     assert len(read_strict(tmp_path / "shared/1.jsonl")) == 1
+    assert not (tmp_path / "shared/superseded").exists()
+    # the first job of a later sweep may go on where the first one stopped
+    assert app(*sweep[:-2], "+x=1", "hydra.sweep.dir=later").returncode == 0
     assert len(read_strict(tmp_path / "shared/superseded/1/1.jsonl")) == 1
+
+
+def test_the_joblib_launcher_keeps_jobs_apart_too(app, tmp_path, read_strict):
+    done = app(
+        *("-m", "hydra/launcher=joblib", "+rollout_dump=default", "rollout_dump/path=per_run"),
+        *("rollout_dump/serialization=early_convert,str_fallback", "hydra.sweep.dir=sweep"),
+    )
+    assert done.returncode == 0, done.stderr
+    values = [read_strict(tmp_path / f"sweep/{job}/rollouts/1.jsonl")[0]["n"] for job in (0, 1)]
+    assert values == [3, "3"]
 
 
 @pytest.mark.parametrize(

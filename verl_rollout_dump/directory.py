@@ -23,6 +23,7 @@ from filelock import FileLock, Timeout
 
 from verl_rollout_dump.compression import STREAMS
 from verl_rollout_dump.config.schema import DumpConfig, Existing
+from verl_rollout_dump.config.sweeps import claim_for_job
 from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.run_record import RunRecord, State
 from verl_rollout_dump.writer import TEMPORARY_SUFFIX, DurableSync, Sync, write_file
@@ -46,6 +47,7 @@ class DumpDirectory:
         self._sync = DurableSync() if config.writer.fsync else Sync()
         try:
             path.mkdir(parents=True, exist_ok=True)
+            claim_for_job(path)
             self._lock = take_lock(path)
             self.record = RunRecord(path, split, node)
             self._put_leftovers_aside()

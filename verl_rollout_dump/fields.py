@@ -1,7 +1,8 @@
 """Which fields a record has, in which order, and what becomes of columns that do not fit.
 
 The order is the contract's: `input, output, gts, score, step`, then `uid` and `request_id` where the trainer has
-them, then the extras in order of first appearance, then the token fields. The whitelist may give another.
+them, then what the trainer knows besides (`fields.trainer`, nothing by default), then the extras in order of first
+appearance, then the token fields. The whitelist may give another.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ def available_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNote
     for name in IDENTITY:
         if name in extras and name not in fields:
             fields[name] = as_field(name, extras.pop(name))
+    fields |= {name: as_field(name, values) for name, values in batch.trainer_fields.items()}
     tokens = token_fields(batch) if config.tokens else {}
     for name, values in extras.items():
         free = free_name(name, {*fields, *tokens}, extras, notes)

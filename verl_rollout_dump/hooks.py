@@ -77,6 +77,7 @@ class RolloutHooks:
 
     def __init__(self, callbacks: Sequence[RolloutCallback]) -> None:
         self.callbacks = list(callbacks)
+        self._has_ended = False
 
     def fire_rollout_end(self, batch: RolloutBatch) -> None:
         """Tell all callbacks of a training step's rollouts."""
@@ -87,12 +88,17 @@ class RolloutHooks:
         self._fire("on_validation_end", batch)
 
     def fire_train_end(self) -> None:
-        """Tell all callbacks that the training loop has returned."""
-        self._fire("on_train_end")
+        """Tell all callbacks that the training loop has returned; they are told of one end only."""
+        self._fire_end("on_train_end")
 
     def fire_train_failed(self, error: BaseException) -> None:
-        """Tell all callbacks that the training loop has raised."""
-        self._fire("on_train_failed", error)
+        """Tell all callbacks that the training loop has raised; they are told of one end only."""
+        self._fire_end("on_train_failed", error)
+
+    def _fire_end(self, event: str, *arguments: object) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self._fire(event, *arguments)
 
     def _fire(self, event: str, *arguments: object) -> None:
         failed_dump: DumpError | None = None

@@ -45,6 +45,9 @@ class RolloutBatch:
     log_probs: Any = None
     # n strings: what ties a record to the trainer's sample.
     uids: Any = None
+    # name -> column, as extras: what the trainer itself knows besides, such as the number of turns. Written between
+    # uid, request_id and the extras.
+    trainer_fields: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.responses)

@@ -16,9 +16,9 @@ from verl_rollout_dump.verl_cpu.train import command_line, environment, ray_dire
 CHECKOUT = Path(__file__).resolve().parents[2]
 TRAINING_TIMEOUT_SECONDS = 400
 
-# Everything else of the caller's environment stays out of a training: variables of verl, Ray or Hydra would
-# change what is tested.
-KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "COVERAGE_PROCESS_START")
+# What the caller's environment says about these stays out of a training: it would change what is tested.
+# (TQDM: the progress bar is how a training tells of its steps.)
+DROPPED_PREFIXES = ("VERL_", "RAY_", "HYDRA_", "HF_", "TRANSFORMERS_", "OMP_", "CUDA_", "TQDM_", "PYTEST_")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Training:
 
 def run_main_ppo(assets, folder, overrides, variables):
     """Run verl.trainer.main_ppo in `folder` with our conf/verl_cpu.yaml, and wait for it."""
-    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED_PREFIXES)}
     dump, log = folder / "rollouts", folder / "verl.log"
     arguments = [f"trainer.rollout_data_dir={dump}", *overrides]
     with ray_directory() as ray_dir, log.open("w") as output:

@@ -1,6 +1,7 @@
 """A reward function that returns every awkward type that verl lets through, and keys that only some rollouts have.
 
 verl's v0 trainer asks sample 0 for the keys and fails where another sample lacks one; `SPARSE=no` keeps them equal.
+For a validation it takes the mean of every extra, so these are numbers there.
 """
 
 import datetime
@@ -12,6 +13,8 @@ import torch
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, **_):
     index = int((extra_info or {}).get("index", 0))
+    if (extra_info or {}).get("split") != "train":
+        return {"score": index % 3 / 2, "acc": np.bool_(index % 2), "count": np.int64(index)}
     values = {
         "score": index % 3 / 2,
         "acc": np.bool_(index % 2),

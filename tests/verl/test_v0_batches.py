@@ -64,7 +64,7 @@ def trainer(tokenizer, tmp_path):
     """verl's trainer as far as dumping needs it: built without its workers."""
     from verl.trainer.ppo.ray_trainer import RayPPOTrainer
 
-    from verl_rollout_dump.integrations.verl import ATTRIBUTE, trainer_dump
+    from verl_rollout_dump.integrations.verl_hooks import dump_of
 
     trainers = []
 
@@ -73,20 +73,19 @@ def trainer(tokenizer, tmp_path):
         trainer.tokenizer, trainer.global_steps = tokenizer, 7
         trainer._init_dump_executor()
         trainer.config = {"trainer": {"rollout_data_dir": str(directory)}, "rollout_dump": node}
-        setattr(trainer, ATTRIBUTE, trainer_dump(trainer.config))
+        dump_of(trainer)
         trainers.append(trainer)
         return trainer
 
     yield make
     for trainer in trainers:
-        getattr(trainer, ATTRIBUTE).hooks.fire_train_end()
+        finish(trainer)
         trainer._dump_executor.shutdown()
 
 
 def finish(trainer):
-    from verl_rollout_dump.integrations.verl import ATTRIBUTE
-
-    getattr(trainer, ATTRIBUTE).hooks.fire_train_end()
+    if trainer._rollout_dump is not None:
+        trainer._rollout_dump.hooks.fire_train_end()
 
 
 def test_every_column_arrives(trainer, proto, tmp_path, read_strict):
@@ -169,6 +168,28 @@ def test_token_fields(trainer, proto, tokenizer, tmp_path, read_strict):
     assert [len(r["rollout_log_probs"]) for r in records] == [len(r["response_ids"]) for r in records]
 
 
+def test_what_the_trainer_knows_besides(trainer, proto, tokenizer, tmp_path, read_strict):
+    others = proto.non_tensor_batch
+    others["data_source"] = np.array(["a", "b", "c"], dtype=object)
+    others["__num_turns__"] = np.array([2, 4, 2], dtype=np.int32)
+    others["min_global_steps"], others["max_global_steps"] = np.array([6, 5, 6]), np.array([6, 6, 6])
+    others["raw_prompt"] = np.array([[{"role": "user", "content": text}] for text in PROMPTS] + [None], dtype=object)[
+        :3
+    ]
+    ours = trainer(fields={"trainer": ["*"]})
+    ours._log_rollout_data(proto, {"acc": np.array([1, 2, 3]), "num_turns": np.array([9, 9, 9])}, {}, "")
+    finish(ours)
+    records = read_strict(tmp_path / "ours/7.jsonl")
+    assert list(records[1])[5:] == [
+        *("uid", "request_id", "data_source", "num_turns", "min_global_steps", "max_global_steps", "raw_prompt"),
+        *("response_length", "acc", "extra_num_turns"),
+    ]
+    assert [r["num_turns"] for r in records] == [2, 4, 2]
+    assert [(r["min_global_steps"], r["max_global_steps"]) for r in records] == [(6, 6), (5, 6), (6, 6)]
+    assert [r["response_length"] for r in records] == [len(tokenizer(text)["input_ids"]) for text in ANSWERS]
+    assert records[0]["raw_prompt"] == [{"role": "user", "content": PROMPTS[0]}]
+
+
 def test_validation_goes_through_its_own_hook(trainer, tmp_path, read_strict):
     ours = trainer(path={"validation_dir": str(tmp_path / "val")})
     scores = [1.0, 0.0]
@@ -188,16 +209,12 @@ def test_validation_goes_through_its_own_hook(trainer, tmp_path, read_strict):
 
 
 def test_without_a_dump_verls_own_code_runs(trainer, proto, tmp_path):
-    from verl_rollout_dump.integrations.verl import ATTRIBUTE
-
-    stock = trainer()
-    finish(stock)
-    setattr(stock, ATTRIBUTE, None)  # what `rollout_dump.enabled=false` leaves
+    stock = trainer(enabled=False)
+    assert stock._rollout_dump is None
     stock._log_rollout_data(proto, {"n": np.array([1, 2, 3])}, {}, str(tmp_path / "stock"))
     stock._shutdown_dump_executor()
     assert len((tmp_path / "stock/7.jsonl").read_text().splitlines()) >= 3
     assert not (tmp_path / "stock/run.json").exists()
-    stock._rollout_dump = types.SimpleNamespace(hooks=types.SimpleNamespace(fire_train_end=lambda: None))
 
 
 def test_a_batch_that_cannot_be_read_does_not_end_the_training(trainer, proto, tmp_path, caplog):

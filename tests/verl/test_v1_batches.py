@@ -38,13 +38,13 @@ def tokenizer(tiny_assets):
 def trainer(tokenizer, tmp_path):
     from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
-    from verl_rollout_dump.integrations.verl import ATTRIBUTE, trainer_dump
+    from verl_rollout_dump.integrations.verl_hooks import dump_of
 
     def make(**node):
         trainer = object.__new__(PPOTrainerSync)
         trainer.tokenizer, trainer.global_steps = tokenizer, 3
-        config = {"trainer": {"rollout_data_dir": str(tmp_path)}, "rollout_dump": node}
-        setattr(trainer, ATTRIBUTE, trainer_dump(config))
+        trainer.config = {"trainer": {"rollout_data_dir": str(tmp_path)}, "rollout_dump": node}
+        dump_of(trainer)
         return trainer
 
     return make
@@ -63,11 +63,15 @@ def put(queue, tokenizer, rows):
             "rm_scores": torch.zeros(len(tokenizer(response)["input_ids"])).index_fill(0, torch.tensor([0]), score),
             "rollout_log_probs": torch.full((len(tokenizer(response)["input_ids"]),), -0.1),
             "reward_model": {"ground_truth": "g", "style": "rule"},
+            "data_source": "toy",
+            "num_turns": 2,
+            "raw_prompt": [{"role": "user", "content": prompt}],
             "extra_fields": {"reward_extra_info": extras, "global_steps": 3},
         }
         for key, prompt, response, score, extras, _ in rows
     ]
-    keys, tags = [row[0] for row in rows], [{"is_padding": row[5]} for row in rows]
+    keys = [row[0] for row in rows]
+    tags = [{"is_padding": row[5], "min_global_steps": 2, "max_global_steps": 3, "response_len": 9} for row in rows]
     queue.kv_batch_put(keys=keys, partition_id="train", fields=list_of_dict_to_tensordict(fields), tags=tags)
     return KVBatchMeta(partition_id="train", keys=keys, tags=tags)
 
@@ -122,6 +126,22 @@ def test_one_call_and_only_the_fields_that_are_needed(queue, tokenizer, trainer,
     assert len(calls) == 1
     assert calls[0]["select_fields"] == ["prompts", "responses", "rm_scores", "reward_model", "extra_fields"]
     assert calls[0]["keys"] == ["t_0_0", "u_0_2", "u_0_10"]
+
+
+def test_what_the_trainer_knows_besides(queue, tokenizer, trainer, tmp_path, read_strict):
+    ours, batch = trainer(fields={"trainer": ["*"]}), put(queue, tokenizer, ROWS[:2])
+    ours._log_rollout_data(batch, {}, str(tmp_path))
+    queue.kv_clear(keys=batch.keys, partition_id="train")
+    ours._rollout_dump.hooks.fire_train_end()
+    (record, _) = read_strict(tmp_path / "3.jsonl")
+    assert {name: record[name] for name in list(record)[6:12]} == {
+        "data_source": "toy",
+        "num_turns": 2,
+        "raw_prompt": [{"role": "user", "content": "hello"}],
+        "response_length": 9,
+        "min_global_steps": 2,
+        "max_global_steps": 3,
+    }
 
 
 def test_a_batch_of_padding_alone_makes_no_file(queue, trainer, tmp_path):

@@ -7,8 +7,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from verl_rollout_dump.config.errors import ConfigError, bad_value
 from verl_rollout_dump.config.loading import NODE, TRAINER_KEYS, load_config
 from verl_rollout_dump.config.schema import DumpConfig
+from verl_rollout_dump.config.sweeps import claim_for_job
 
 
 def write_resolved(config: DictConfig) -> DumpConfig:
@@ -26,11 +28,20 @@ def write_resolved(config: DictConfig) -> DumpConfig:
         if directory:
             absolute = str(Path(directory).expanduser().absolute())
             setattr(checked.path, key, absolute)
+            claim(absolute)
             with open_dict(config):
                 OmegaConf.update(config, TRAINER_KEYS[key], absolute)
     with open_dict(config):
         config[NODE] = as_container(checked)
     return checked
+
+
+def claim(directory: str) -> None:
+    """Claim a directory for the job of a sweep; one that cannot be written to is a mistake in the config."""
+    try:
+        claim_for_job(Path(directory))
+    except OSError as error:
+        raise ConfigError([bad_value(f"{NODE}.path.dir", directory, f"a directory to write to ({error})")]) from error
 
 
 def as_container(config: DumpConfig) -> dict[str, Any]:

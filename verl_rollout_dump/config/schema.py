@@ -115,6 +115,9 @@ class FieldsConfig:
     exclude: list[str] = field(default_factory=list)
     # Whether prompt_ids, response_ids and rollout_log_probs are written.
     tokens: bool = False
+    # What the trainer knows besides, names or globs: data_source, num_turns, response_length, min_global_steps,
+    # max_global_steps (the first and last version of the weights that generated it), raw_prompt (the messages).
+    trainer: list[str] = field(default_factory=list)
     # A column of another length than the batch: warn | error.
     on_mismatch: Mismatch = Mismatch.warn
     # A whitelisted name that the batch does not have: warn | error.

@@ -14,11 +14,28 @@ from typing import Any
 import numpy as np
 
 from verl_rollout_dump.config import DumpConfig
+from verl_rollout_dump.fields import matches_any
 from verl_rollout_dump.rollouts import RolloutBatch, columns_of
 from verl_rollout_dump.sampling import real_rows
 
+# What is asked of TransferQueue always, and what only with `fields.tokens`.
 V1_FIELDS = ("prompts", "responses", "rm_scores", "reward_model", "extra_fields")
 V1_TOKEN_FIELDS = ("rollout_log_probs",)
+# `fields.trainer`: name of the field -> where v0 has it in `non_tensor_batch`.
+V0_TRAINER_FIELDS = {
+    "data_source": "data_source",
+    "num_turns": "__num_turns__",
+    "min_global_steps": "min_global_steps",
+    "max_global_steps": "max_global_steps",
+    "raw_prompt": "raw_prompt",
+}
+# The same for v1: columns of TransferQueue, and entries of each rollout's tag.
+V1_TRAINER_FIELDS = ("data_source", "num_turns", "raw_prompt")
+V1_TAGS = {
+    "response_length": "response_len",
+    "min_global_steps": "min_global_steps",
+    "max_global_steps": "max_global_steps",
+}
 
 
 def v0_rollouts(
@@ -43,7 +60,19 @@ def v0_rollouts(
         response_mask=response_mask,
         log_probs=tensors.get("rollout_log_probs"),
         uids=others.get("uid"),
+        trainer_fields=v0_trainer_fields(config, others, response_mask),
     )
+
+
+def v0_trainer_fields(config: DumpConfig, others: Mapping[str, Any], response_mask: Any) -> dict[str, Any]:
+    """Return what `fields.trainer` asks for and a DataProto has."""
+    wanted = config.fields.trainer
+    found = {
+        name: others[key] for name, key in V0_TRAINER_FIELDS.items() if key in others and matches_any(name, wanted)
+    }
+    if response_mask is not None and matches_any("response_length", wanted):
+        found["response_length"] = (response_mask != 0).sum(-1)
+    return found
 
 
 def token_masks(tensors: Any, prompt_length: int) -> tuple[Any, Any]:
@@ -70,12 +99,10 @@ def v1_rollouts(trainer: Any, config: DumpConfig, batch: Any) -> RolloutBatch:
     that of the keys `{uid}_{session}_{output}`, numbers by value.
     """
     transfer_queue = importlib.import_module("transfer_queue")
-    tags = batch.tags or [{}] * len(batch.keys)
-    keys = sorted(
-        (key for key, tag in zip(batch.keys, tags, strict=True) if not (tag or {}).get("is_padding")),
-        key=key_order,
-    )
-    fields = [*V1_FIELDS, *(V1_TOKEN_FIELDS if config.fields.tokens else ())]
+    tags = dict(zip(batch.keys, batch.tags or [{}] * len(batch.keys), strict=True))
+    keys = sorted((key for key, tag in tags.items() if not tag.get("is_padding")), key=key_order)
+    besides = [name for name in V1_TRAINER_FIELDS if matches_any(name, config.fields.trainer)]
+    fields = [*V1_FIELDS, *(V1_TOKEN_FIELDS if config.fields.tokens else ()), *besides]
     if not keys:
         return RolloutBatch(step=trainer.global_steps, prompts=[], responses=[], scores=[])
     data = transfer_queue.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=fields)
@@ -90,7 +117,15 @@ def v1_rollouts(trainer: Any, config: DumpConfig, batch: Any) -> RolloutBatch:
         extras=without_repeated_score(extras, scores),
         log_probs=data.get("rollout_log_probs") if config.fields.tokens else None,
         uids=keys,
+        trainer_fields={name: rows_of(data, name) for name in besides if name in data.keys()}  # noqa: SIM118
+        | v1_tags(config, [tags[key] for key in keys]),
     )
+
+
+def v1_tags(config: DumpConfig, tags: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return what `fields.trainer` asks for and the rollouts' tags have."""
+    wanted = {name: key for name, key in V1_TAGS.items() if matches_any(name, config.fields.trainer)}
+    return {name: [tag.get(key) for tag in tags] for name, key in wanted.items()}
 
 
 def validation_rollouts(

@@ -1,0 +1,37 @@
+"""The config is checked and resolved in the process that the user started, before Ray is.
+
+A mistake then ends the run at once, with its message last on the screen. And nothing is left to resolve:
+`${hydra:...}` and `${now:...}` mean something in this process alone, not in the Ray process that runs the trainer
+(hydra-ecosystem/hydra#903).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from verl_rollout_dump.config.resolved import write_resolved
+
+# The functions that verl's entry points call with the whole config, as the first thing they do (`auto_set_device`,
+# since 0.7), or when they check it themselves (`validate_config`, in 0.6.1 the only one).
+DRIVER_FUNCTIONS = {"verl.utils.device": "auto_set_device", "verl.utils.config": "validate_config"}
+
+
+def resolve_before(name: str, also: Callable[[], None], module: ModuleType) -> None:
+    """Wrap a function of verl that gets the whole config, so that the config is resolved before it runs.
+
+    `also` is called at the same time. A release without the function is left as it is.
+    """
+    original = getattr(module, name, None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def resolved(config: Any, *args: Any, **kwargs: Any) -> Any:
+        write_resolved(config)
+        also()
+        return original(config, *args, **kwargs)
+
+    setattr(module, name, resolved)
