@@ -1,11 +1,13 @@
 """The command, run as its users run it."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 
 from verl_rollout_dump import RolloutDumpCallback, __version__
+from verl_rollout_dump.cli.commands import COMMANDS
 from verl_rollout_dump.reader import DumpReadError, read_records, step_files
 
 
@@ -46,6 +48,24 @@ def test_a_users_mistake_has_no_traceback(tmp_path, name, said):
 
 def test_version():
     assert command("--version").stdout.strip() == f"verl-rollout-dump {__version__}"
+
+
+def test_help_lists_every_command_and_each_has_examples():
+    listed = command("--help").stdout
+    assert [one.name for one in COMMANDS if one.name not in listed] == []
+    assert [one.name for one in COMMANDS if "Example" not in (one.function.__doc__ or "")] == []
+
+
+def test_a_dump_that_this_package_wrote_is_good(written):
+    done = command("check", written, "--json")
+    findings = json.loads(done.stdout)["findings"]
+    assert (done.returncode, {finding["kind"] for finding in findings}) == (0, {"uneven steps"})
+
+
+def test_a_closed_pipe_is_no_traceback(written):
+    shell = f"{sys.executable} -m verl_rollout_dump.cli show {written} --json | head -c 10"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60)
+    assert (done.stdout[:7], "Traceback" in done.stderr) == ('{"step"', False)
 
 
 def test_reader_orders_steps_by_number_and_reads_what_verl_wrote(tmp_path):

@@ -65,8 +65,8 @@ def test_inline_runs_at_once():
 def test_dropped_batches_are_counted_per_step(tmp_path, batch, gate, monkeypatch, caplog):
     config = {"path": {"dir": str(tmp_path)}, "writer": {"max_pending": 1, "when_full": "drop"}}
     callback = RolloutDumpCallback.from_config(config)
-    started, write = threading.Event(), callback._write
-    monkeypatch.setattr(callback, "_write", lambda *a: (started.set(), gate.wait(), write(*a)))
+    started, write = threading.Event(), callback._started._write
+    monkeypatch.setattr(callback._started, "_write", lambda *a: (started.set(), gate.wait(), write(*a)))
     callback.on_rollout_end(batch(step=1))
     started.wait()
     for step in (2, 3, 4):

@@ -137,3 +137,39 @@ def test_each_kind_is_warned_of_once(tmp_path, batch, caplog):
             callback.on_rollout_end(batch(step=step, extras={"acc": [1]}))
     assert callback.report.fields == {"acc: wrong length": 3}
     assert sum("'acc'" in record.message for record in caplog.records) == 1
+
+
+def test_a_column_of_mixed_types_is_written_as_it_is_and_said_once(dump, caplog):
+    with caplog.at_level(logging.WARNING):
+        records, report = dump({"reward": [1.5, {"a": 1}, "x"], "fine": [1, 2.5, None]})
+    assert records == with_extras(
+        {"reward": 1.5, "fine": 1}, {"reward": {"a": 1}, "fine": 2.5}, {"reward": "x", "fine": None}
+    )
+    assert report.fields == {"reward: mixed types": 1}
+    assert "the column 'reward' holds number, object, text" in caplog.text
+    assert "rollout_dump.fields.exclude=[reward]" in caplog.text
+
+
+def test_scores_are_numbers_under_every_strategy(dump):
+    records, _ = dump(
+        scores=np.array([0.1, 1, np.nan], np.float32), config={"serialization": {"strategy": "str_fallback"}}
+    )
+    assert [record["score"] for record in records] == [0.1, 1.0, None]
+
+
+def test_chosen_rows_of_every_kind_of_column(dump):
+    pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    extras = {
+        "series": pandas.Series([1, 2, 3], index=[7, 8, 9]),
+        "jagged": torch.nested.nested_tensor([torch.tensor([i] * i) for i in (1, 2, 3)], layout=torch.jagged),
+        "tensor": torch.tensor([1.5, 2.5, 3.5]),
+        "array": np.array([b"a", b"b", b"c"]),
+        "tuple": (1, 2, 3),
+    }
+    mask = np.array([[1], [0], [1]])
+    records, report = dump(extras, response_mask=mask)
+    assert [{name: record[name] for name in extras} for record in records] == [
+        {"series": 1, "jagged": [1], "tensor": 1.5, "array": {"$bytes": "YQ=="}, "tuple": 1},
+        {"series": 3, "jagged": [3, 3, 3], "tensor": 3.5, "array": {"$bytes": "Yw=="}, "tuple": 3},
+    ]
+    assert report.padding_rows == 1

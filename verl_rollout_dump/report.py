@@ -28,7 +28,9 @@ class DumpReport:
     failures: dict[str, int] = field(default_factory=dict)
     # Every kind of conversion: field, path, from-type, rule, count, first record.
     conversions: list[dict[str, Any]] = field(default_factory=list)
-    # Seconds that the training thread waited for room in the queue.
+    # Steps that are safe on this machine and wait for a remote store.
+    steps_waiting_for_store: int = 0
+    # Seconds that the training thread waited: for room in the queue, and for the file under `on_error: raise`.
     seconds_blocked: float = 0.0
 
     @property

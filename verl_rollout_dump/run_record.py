@@ -4,7 +4,10 @@
      "versions": {"verl_rollout_dump": "0.1.0", "python": "3.11.7", "verl": "0.9.1", ...},
      "rollout_dump": {the resolved node},
      "attempts": [{"attempt": 1, "state": "complete", "started": ISO 8601, "ended": ISO 8601 or null,
-                   "host": ..., "pid": ..., "steps": "1-100"}],
+                   "host": ..., "pid": ..., "first_step": 1,
+                   "steps": "1-100", "failed": "", "dropped": "57",    (not written: by a fault, by a full queue)
+                   "superseded": "98-100"}],                           (no part of the lineage: see attempts.py)
+     "steps_of_others": "",                                            (files that were there before attempt 1)
      "report": {counts of the last attempt}}
 
 States: `running`, `complete`, `failed`. An attempt that is still `running` when the next one starts has died
@@ -19,20 +22,21 @@ import os
 import platform
 import socket
 import sys
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from verl_rollout_dump.attempts import Attempt, State, superseded_steps, writer_of
+from verl_rollout_dump.clock import now
 from verl_rollout_dump.step_ranges import format_steps, parse_steps
 from verl_rollout_dump.version import __version__
+from verl_rollout_dump.writer import Sync, replace_file
 
 logger = logging.getLogger(__name__)
 
 FILENAME = "run.json"
 FORMAT = 1
-State = Literal["running", "complete", "failed"]
 # Module -> distribution whose version is told, where the module is in use.
 VERSIONED = {
     "verl": "verl",
@@ -46,79 +50,95 @@ VERSIONED = {
 }
 
 
-@dataclass
-class Attempt:
-    """One start of a run that writes into a dump."""
-
-    attempt: int
-    state: State = "running"
-    started: str = ""
-    ended: str | None = None
-    host: str = ""
-    pid: int = 0
-    steps: set[int] = field(default_factory=set)
-
-    @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> Attempt:
-        """Read an attempt; one that is still running here has died."""
-        attempt = cls(**{**entry, "steps": parse_steps(entry["steps"])})
-        if attempt.state == "running":
-            attempt.state = "failed"
-        return attempt
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the attempt as it stands in the file."""
-        return {**vars(self), "steps": format_steps(self.steps)}
-
-
 class RunRecord:
-    """The content of `run.json`, with the attempt that goes on now as its last."""
+    """The content of `run.json`, with the attempt that goes on now as its last.
 
-    def __init__(self, directory: Path, split: str, node: dict[str, Any]) -> None:
-        self.path = directory / FILENAME
+    `earlier` is the content that was there before, or None. Raises KeyError, TypeError and ValueError for what is
+    not the content of a `run.json`.
+    """
+
+    def __init__(self, split: str, node: dict[str, Any], earlier: bytes | None) -> None:
+        content = json.loads(earlier) if earlier is not None else {"attempts": []}
+        self.earlier = [Attempt.from_json(entry) for entry in content["attempts"]]
+        self.steps_of_others = parse_steps(content.get("steps_of_others", ""))
         self._split = split
         self._node = node
-        self.earlier = read_attempts(self.path)
         number = max((attempt.attempt for attempt in self.earlier), default=0) + 1
         self.current = Attempt(number, started=now(), host=socket.gethostname(), pid=os.getpid())
 
+    @property
+    def attempts(self) -> list[Attempt]:
+        """All attempts, in their order."""
+        return [*self.earlier, self.current]
+
     def writer_of(self, step: int) -> int:
         """Return the number of the last attempt that wrote a step; 0: none that is on record."""
-        attempts = [*self.earlier, self.current]
-        return max((attempt.attempt for attempt in attempts if step in attempt.steps), default=0)
+        return writer_of(self.attempts, step)
+
+    @property
+    def died(self) -> Attempt | None:
+        """The attempt before this one, where it ended without a word and `end_the_dead` has not been called."""
+        return self.earlier[-1] if self.earlier and self.earlier[-1].state == "running" else None
+
+    def end_the_dead(self) -> None:
+        """Attempts that are still running when another one has the lock have died."""
+        for attempt in self.earlier:
+            if attempt.state == "running":
+                attempt.state = "failed"
 
     def end(self, state: State) -> None:
         """Note that the attempt is over."""
         self.current.state = state
         self.current.ended = now()
 
-    def save(self, report: dict[str, Any]) -> None:
-        """Write the file, whole or not at all."""
+    def content(self, report: dict[str, Any]) -> bytes:
+        """Return what stands in the file."""
+        superseded = superseded_steps(self.attempts)
         content = {
             "format": FORMAT,
             "state": self.current.state,
             "split": self._split,
             "versions": versions(),
             "rollout_dump": self._node,
-            "attempts": [attempt.as_json() for attempt in [*self.earlier, self.current]],
+            "attempts": [attempt.as_json(superseded[attempt.attempt]) for attempt in self.attempts],
+            "steps_of_others": format_steps(self.steps_of_others),
             "report": report,
         }
-        temporary = self.path.with_name(FILENAME + ".tmp")
-        temporary.write_bytes(json.dumps(content, indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-        os.replace(temporary, self.path)
+        return json.dumps(content, indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+    def content_of_earlier(self, content: bytes | None) -> bytes:
+        """Return a `run.json` with its attempts as they are known now, and no attempt of our own."""
+        superseded = superseded_steps(self.earlier)
+        attempts = [attempt.as_json(superseded[attempt.attempt]) for attempt in self.earlier]
+        return json.dumps({**json.loads(content or b"{}"), "attempts": attempts}, indent=1).encode() + b"\n"
+
+    def save(self, folder: Path, report: dict[str, Any], sync: Sync) -> None:
+        """Write the file, whole or not at all. Raises OSError."""
+        replace_file(folder / FILENAME, self.content(report), sync)
 
 
-def read_attempts(path: Path) -> list[Attempt]:
-    """Return the attempts on record. A file that cannot be read is kept beside, under another name."""
+def read_content(folder: Path) -> bytes | None:
+    """Return the content of a folder's `run.json`; None: there is none. A symbolic link is not followed."""
+    path = folder / FILENAME
+    if path.is_symlink():
+        return b"(a symbolic link)"
     try:
-        return [Attempt.from_json(entry) for entry in json.loads(path.read_bytes())["attempts"]]
+        return path.read_bytes()
     except FileNotFoundError:
-        return []
-    except (ValueError, KeyError, TypeError) as error:
+        return None
+
+
+def open_record(folder: Path, split: str, node: dict[str, Any]) -> RunRecord:
+    """Return the record of a folder. A file that cannot be read is kept beside, under another name."""
+    earlier = read_content(folder)
+    try:
+        return RunRecord(split, node, earlier)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        path = folder / FILENAME
         aside = path.with_name(f"{FILENAME}.unreadable-{datetime.now().strftime('%Y%m%dT%H%M%S%f')}")
         os.replace(path, aside)
         logger.warning("%s cannot be read (%s); it is kept as %s and a new one is begun", path, error, aside.name)
-        return []
+        return RunRecord(split, node, None)
 
 
 def versions() -> dict[str, str]:
@@ -131,8 +151,3 @@ def versions() -> dict[str, str]:
             except PackageNotFoundError:  # run from a checkout that was never installed
                 found[module] = str(getattr(sys.modules[module], "__version__", "unknown"))
     return found
-
-
-def now() -> str:
-    """Return the present time in ISO 8601, UTC, to the second."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -8,15 +8,16 @@ everything else; they stay references to host memory and become text later.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from verl_rollout_dump.config.schema import DumpConfig
+from verl_rollout_dump.config.schema import DumpConfig, Strategy
 from verl_rollout_dump.fields import TOKENS, BatchValue, Field
 from verl_rollout_dump.rollouts import RolloutBatch
 from verl_rollout_dump.serialization import ConversionReport, JsonValue, Serializer
 from verl_rollout_dump.token_rows import TokenRows, are_token_ids, token_rows
 
+SCORE = "score"
 # Fields that hold token ids (or go with them), and the mask that tells which tokens are real.
 MASKS = {
     "input": "prompt_mask",
@@ -75,12 +76,17 @@ def take_snapshot(
     """
     report = ConversionReport()
     chosen = None if len(rows) == len(batch) else rows
-    taken = [snapshot_field(field, batch, chosen, serializer, report) for field in fields]
+    taken = [snapshot_field(field, batch, chosen, serializer, config, report) for field in fields]
     return StepSnapshot(batch.step, batch.split, len(rows), taken, report)
 
 
 def snapshot_field(
-    field: Field, batch: RolloutBatch, rows: list[int] | None, serializer: Serializer, report: ConversionReport
+    field: Field,
+    batch: RolloutBatch,
+    rows: list[int] | None,
+    serializer: Serializer,
+    config: DumpConfig,
+    report: ConversionReport,
 ) -> SnapshotField:
     """Take one field: as text or numbers to come, or as values."""
     n = len(batch) if rows is None else len(rows)
@@ -89,11 +95,23 @@ def snapshot_field(
     if field.name in MASKS and (field.name in TOKENS or are_token_ids(field.values)):
         tokens = token_rows(field.name, field.values, getattr(batch, MASKS[field.name])).take(rows)
         return (TokensField if field.name in TOKENS else TextField)(field.name, tokens)
-    return ValuesField(field.name, serializer.convert_column(field.name, take(field.values, rows), report))
+    convert = serializer if field.name != SCORE else numeric(serializer, config)
+    return ValuesField(field.name, convert.convert_column(field.name, take(field.values, rows), report))
+
+
+def numeric(serializer: Serializer, config: DumpConfig) -> Serializer:
+    """Return the serializer of scores: they are numbers under every strategy, as in verl's own dump."""
+    if config.serialization.strategy is Strategy.early_convert:
+        return serializer
+    return Serializer(replace(config.serialization, strategy=Strategy.early_convert))
 
 
 def take(values: Any, rows: list[int] | None) -> Any:
     """Return the chosen rows of a column, as the kind of column it is; None: all."""
     if rows is None:
         return values
+    if getattr(values, "is_nested", False):
+        values = values.unbind()  # jagged tensors take no list of rows
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]  # a Series takes labels in its brackets
     return values[rows] if hasattr(values, "ndim") else [values[row] for row in rows]

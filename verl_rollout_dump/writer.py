@@ -1,28 +1,43 @@
-"""Files that are whole or not there. Nothing else in this package opens a step file for writing.
+"""Files that are whole or not there. Nothing else in this package opens a file of a dump for writing.
 
 A step is written to `7.jsonl.tmp` in the same folder and renamed when it is complete: under its final name there
 is never a part of a file. The temporary name does not end in `.jsonl`, since verl's viewer takes every file that
-does for a step. Mode bits are those that `open` gives, by the umask (not the 0600 of `mkstemp`).
+does for a step. Mode bits follow the umask (not the 0600 of `mkstemp`), and are never writable for everybody. No
+symbolic link is followed: a link under one of our names is replaced, not written through.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from verl_rollout_dump.compression import Stream
+from verl_rollout_dump.compression import PlainStream, Stream
 
 TEMPORARY_SUFFIX = ".tmp"
 MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: what one writev takes
+FILE_MODE = 0o664  # before the umask takes its bits
+FOLDER_MODE = 0o775
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+# Gives a complete temporary file (first) its name (second); raises OSError.
+Placement = Callable[[Path, Path], None]
 
 
-def write_file(path: Path, pieces: Iterable[list[bytes]], stream: Stream, sync: Sync) -> int:
+def rename_over(temporary: Path, path: Path) -> None:
+    """Give a file its name, in the place of what has it now. Raises OSError."""
+    os.replace(temporary, path)
+
+
+def write_file(
+    path: Path, pieces: Iterable[list[bytes]], stream: Stream, sync: Sync, place: Placement = rename_over
+) -> int:
     """Write a file atomically and return its size in bytes.
 
     `pieces` are lists of bytes, each written by as few system calls as possible. An OSError (no space, no
-    permission, a device that fails at write, at sync or at close) leaves no file behind, and is passed on.
+    permission, a device that fails at write, at sync or at close) leaves no file behind, and is passed on. After a
+    failed fsync nothing of the file is used again: the kernel may have dropped its dirty pages.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     with new_file(temporary) as descriptor:
@@ -32,18 +47,27 @@ def write_file(path: Path, pieces: Iterable[list[bytes]], stream: Stream, sync: 
         size += write_all(descriptor, [stream.finish()])
         sync.file(descriptor)
     try:
-        os.replace(temporary, path)
-    except OSError:
+        place(temporary, path)
+    except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     sync.folder(path.parent)
     return size
 
 
+def replace_file(path: Path, content: bytes, sync: Sync) -> None:
+    """Put new content in the place of a file, whole or not at all. Raises OSError."""
+    write_file(path, [[content]], PlainStream(), sync)
+
+
 @contextmanager
 def new_file(path: Path) -> Iterator[int]:
-    """Create a file that is not there yet, for writing; close it, and remove it where that or the body fails."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    """Create a file for writing; close it, and remove it where that or the body fails.
+
+    What stands under the name is what a failed attempt could not remove: the lock of the directory is ours.
+    """
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, FILE_MODE)
     is_open = True
     try:
         yield descriptor
@@ -54,6 +78,30 @@ def new_file(path: Path) -> Iterator[int]:
             os.close(descriptor)
         path.unlink(missing_ok=True)
         raise
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, by the umask, and never writable for everybody. Raises OSError."""
+    if not path.is_dir():
+        if path.parent != path:
+            make_folder(path.parent)
+        try:
+            path.mkdir(FOLDER_MODE)
+        except FileExistsError:
+            if not path.is_dir():
+                raise
+
+
+def make_folder_within(folder: Path, name: str) -> Path:
+    """Make a folder inside a dump and return it; a symbolic link there is refused, since it may lead anywhere.
+
+    Raises OSError.
+    """
+    made = folder / name
+    if made.is_symlink():
+        raise OSError(f"{made} is a symbolic link; it is not followed. Remove it, and start again")
+    make_folder(made)
+    return made
 
 
 def write_all(descriptor: int, pieces: list[bytes]) -> int:

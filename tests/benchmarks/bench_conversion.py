@@ -2,16 +2,17 @@
 
     python tests/benchmarks/bench_conversion.py [--quick] [--json FILE]
 
-Every side turns the same columns into lines, which are thrown away: writing them is another matter. Ours is `Serializer.convert_column` for each column and
-`encode_record` for each record. verl's newer trainer calls `json.dumps(entry, ensure_ascii=False, default=...)`
-with a function that knows numpy scalars and `tolist`; its older one and #6062 give `default=str`, which turns every
-number of numpy into text. The runs of all sides are interleaved; shown are
-medians of the CPU time.
+Every side turns the same columns into lines, which are thrown away: writing them is another matter. Ours is
+`Serializer.convert_column` for each column and `encode_record` for each record. verl's newer trainer calls
+`json.dumps(entry, ensure_ascii=False, default=...)` with a function that knows numpy scalars and `tolist`; its older
+one and verl-project/verl#6062 give `default=str`, which turns most of what is numpy's into text. The runs of all
+sides are interleaved; shown are medians of the CPU time.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import random
 import statistics
@@ -137,6 +138,8 @@ PEER = "json, verl's default"
 
 def measure(columns: Columns, repeats: int) -> dict[str, float]:
     """Return the median seconds of every side, their runs interleaved."""
+    gc.collect()
+    gc.freeze()  # the garbage collector is not to walk the columns: beside a trainer's heap they are nothing
     seconds: dict[str, list[float]] = {name: [] for name in SIDES}
     for _ in range(repeats):
         for name, side in SIDES.items():

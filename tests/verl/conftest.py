@@ -102,3 +102,25 @@ def train(run_training):
 def tiny_training(train):
     """One training of two steps with verl's v1 trainer and the plain conf/verl_cpu.yaml, shared by all tests."""
     return train()
+
+
+@pytest.fixture
+def golden():
+    """Compare with what a generation of verl's trainers writes by itself, kept in tests/golden.
+
+    `golden(name, stock, records)`: the file that verl wrote just now is the golden one, and our records have the same
+    keys, types and values, the core fields first; scores are float32, of which verl writes all digits of a double.
+    """
+
+    def check(name, stock, records):
+        kept = CHECKOUT / "tests" / "golden" / f"{name}.jsonl"
+        assert stock.read_text("utf-8") == kept.read_text("utf-8")
+        theirs = [json.loads(line) for line in kept.read_bytes().split(b"\n") if line]
+        assert len(records) == len(theirs)
+        for mine, other in zip(records, theirs, strict=True):
+            assert list(mine)[:5] == list(other)[:5]
+            assert mine.pop("score") == pytest.approx(other.pop("score"), rel=1e-6)
+            assert mine == other
+            assert {name: type(mine[name]) for name in mine} == {name: type(other[name]) for name in other}
+
+    return check

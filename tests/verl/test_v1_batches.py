@@ -103,6 +103,24 @@ def test_every_extra_arrives_in_the_order_of_the_keys(queue, tokenizer, trainer,
     assert timing["dump_rollout_generations"] > 0
 
 
+def test_what_verl_writes_rightly_is_the_same_in_ours(queue, tokenizer, trainer, tmp_path, read_strict, golden):
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+
+    rows = [row for row in ROWS if not row[5]]  # verl writes padding rows too
+    stock, ours, batch = trainer(enabled=False), trainer(), put(queue, tokenizer, rows)
+    stock._init_dump_executor()
+    PPOTrainer._log_rollout_data.__wrapped__(stock, batch, {}, str(tmp_path / "stock"))
+    stock._shutdown_dump_executor()
+    ours._log_rollout_data(batch, {}, "")
+    queue.kv_clear(keys=batch.keys, partition_id="train")
+    ours._rollout_dump.hooks.fire_train_end()
+    records = read_strict(tmp_path / "3.jsonl")
+    for record in records:
+        for name in ("acc", "pred", "info"):  # which verl leaves out
+            del record[name]
+    golden("v1", tmp_path / "stock/3.jsonl", records)
+
+
 def test_token_fields_come_out_of_the_queue(queue, tokenizer, trainer, tmp_path, read_strict):
     ours = trainer(fields={"tokens": True, "include": ["prompt_ids", "response_ids", "rollout_log_probs"]})
     batch = put(queue, tokenizer, ROWS[:2])

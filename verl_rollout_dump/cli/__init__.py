@@ -1,19 +1,41 @@
-"""The command `verl-rollout-dump`."""
+"""The command `verl-rollout-dump`: one module per command, listed in `commands.COMMANDS`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from typer.core import TyperGroup
 
-from verl_rollout_dump.cli.summary import print_summary
-from verl_rollout_dump.reader import DumpReadError
+from verl_rollout_dump.cli.commands import COMMANDS
+from verl_rollout_dump.reader import DumpReadError, MissingPackageError
 from verl_rollout_dump.version import __version__
+from verl_rollout_dump.where import WhereError
+
+# What a user can put right: told in one message, without a traceback. The exit code is 2.
+USERS_MISTAKES = (DumpReadError, MissingPackageError, WhereError, FileNotFoundError, PermissionError)
+
+
+class TellingGroup(TyperGroup):
+    """A group of commands that tells users' mistakes in one line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except USERS_MISTAKES as error:
+            typer.echo(f"verl-rollout-dump: {error}", err=True)
+            raise typer.Exit(2) from error
+
 
 app = typer.Typer(
-    help="Read the rollout dumps of a training.", no_args_is_help=True, rich_markup_mode="rich", add_completion=True
+    cls=TellingGroup,
+    help="Read the rollout dumps of a training: verl_rollout_dump's, verl's own, and other JSONL or Parquet rollouts.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_show_locals=False,
 )
 
 
@@ -30,22 +52,13 @@ def common_options(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Read the rollout dumps of a training."""
+    """Read the rollout dumps of a training: verl_rollout_dump's, verl's own, and other JSONL or Parquet rollouts."""
 
 
-@app.command()
-def summary(directory: Annotated[Path, typer.Argument(help="The dump: DIR of trainer.rollout_data_dir=DIR.")]) -> None:
-    """Say what a dump holds: files, records and mean score per step, and one record to look at.
-
-    Example: verl-rollout-dump summary outputs/rollouts
-    """
-    try:
-        print_summary(directory, Console())
-    except DumpReadError as error:
-        typer.echo(f"verl-rollout-dump: {error}", err=True)
-        raise typer.Exit(2) from error
+for command in COMMANDS:
+    app.command(command.name, rich_help_panel=command.panel, no_args_is_help=True)(command.function)
 
 
 def main() -> None:
     """Run the command."""
-    app()
+    app(prog_name="verl-rollout-dump")

@@ -2,69 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
-from rich.panel import Panel
+import numpy as np
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from verl_rollout_dump.reader import DumpReadError, read_records, read_run_record, step_files
+from verl_rollout_dump.cli.arguments import AsJson, Directory
+from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.records import record_panel
+from verl_rollout_dump.cli.text import LONGEST_SHOWN, figure, readable_size
+from verl_rollout_dump.diff import mean_score
+from verl_rollout_dump.reader import Dump, DumpReadError, Row, open_dump, step_files
 
-CORE = ("input", "output", "gts", "score", "step")
-LONGEST_SHOWN = 2000  # characters of a text; the file has all of it
-
-
-@dataclass
-class StepCounts:
-    """What one file holds."""
-
-    path: Path
-    records: int
-    scores: list[float]
-
-    @property
-    def mean_score(self) -> str:
-        """The mean of the scores that are numbers, for people."""
-        return f"{sum(self.scores) / len(self.scores):.4f}" if self.scores else "none"
+STEPS_SHOWN = 40
 
 
-def print_summary(directory: Path, console: Console) -> None:
+def summary(directory: Directory, as_json: AsJson = False) -> None:
+    """Say what a dump holds: files, records and mean score per step, and one record to look at.
+
+    Example:
+
+    - `verl-rollout-dump summary outputs/rollouts`
+    """
+    step_files(directory)  # says what is wrong where there are none
+    with open_dump(directory) as dump:
+        if as_json:
+            print_json({"path": str(directory), "run": dump.run, "steps": step_rows(dump)})
+            return
+        print_summary(dump, console())
+
+
+def step_rows(dump: Dump) -> list[dict[str, Any]]:
+    """Return what is told of each file."""
+    return [
+        {
+            "step": file.step,
+            "records": len(dump.index_of(file)),
+            "score": None if file.step is None else mean_score(dump, file.step),
+            "bytes": file.path.stat().st_size,
+            "file": str(file.path),
+            "unreadable_lines": dump.index_of(file).problem_count,
+        }
+        for file in dump.files
+    ]
+
+
+def print_summary(dump: Dump, out: Console) -> None:
     """Print files, records per step, mean score per step and one record. Raises `DumpReadError`."""
-    files = step_files(directory)
-    steps = {step: count_step(path) for step, path in files.items()}
-    table = Table(title=Text(str(directory.absolute())), title_justify="left")
+    rows = step_rows(dump)
+    table = Table(title=Text(str(dump.path.absolute())), title_justify="left")
     for heading in ("step", "records", "mean score", "size", "file"):
         table.add_column(heading, justify="left" if heading == "file" else "right")
-    for step, counts in steps.items():
-        size = readable_size(counts.path.stat().st_size)
-        table.add_row(str(step), str(counts.records), counts.mean_score, size, counts.path.name)
-    console.print(table)
-    print_state(directory, console)
-    print_record(files, console)
-    last = list(files.values())[-1]
-    console.print(Text(f"Look at it next:  head -n 1 {last.absolute()} | python -m json.tool"), soft_wrap=True)
+    for row in rows[-STEPS_SHOWN:]:
+        score = figure(row["score"]) or "none"
+        table.add_row(
+            str(row["step"]), str(row["records"]), score, readable_size(row["bytes"]), Text(Path(row["file"]).name)
+        )
+    out.print(table)
+    print_state(dump, out)
+    unreadable = sum(row["unreadable_lines"] for row in rows)
+    if unreadable:
+        out.print(f"unreadable lines: {unreadable}; verl-rollout-dump check says where")
+    out.print(record_panel(best_of_last_step(dump), LONGEST_SHOWN))
+    where = dump.path.absolute()
+    out.print(Text(f"Look at it next:  verl-rollout-dump show {where} --step last --worst 5"), soft_wrap=True)
+    out.print(Text(f"                  head -n 1 {rows[-1]['file']} | python -m json.tool"), soft_wrap=True)
 
 
-def count_step(path: Path) -> StepCounts:
-    """Read one file through."""
-    scores = [record.get("score") for record in read_records(path)]
-    numbers = [float(score) for score in scores if isinstance(score, (int, float)) and not isinstance(score, bool)]
-    return StepCounts(path, len(scores), numbers)
+def best_of_last_step(dump: Dump) -> Row:
+    """Return the record with the highest score of the last step that has one. Raises `DumpReadError`."""
+    for file in reversed(dump.files):
+        if file.step is not None and len(dump.index_of(file)):
+            scores = np.nan_to_num(dump.scores(file.step), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+            index = int(np.argmax(scores))
+            return Row(file.step, index, file.path, 0, dump.raw_record(file.step, index))
+    raise DumpReadError(f"{dump.path} holds no records: its files are empty")
 
 
-def print_state(directory: Path, console: Console) -> None:
+def print_state(dump: Dump, out: Console) -> None:
     """Print what `run.json` says of the run: state, attempts, and what did not go as it was given."""
-    record = read_run_record(directory)
+    record = dump.run
     if record is None:
-        console.print(Text("No run.json: not written by verl_rollout_dump."))
+        out.print("No run.json: not written by verl_rollout_dump.")
         return
     report: dict[str, Any] = record.get("report") or {}
     attempts = record.get("attempts") or []
-    console.print(Text(f"State: {record.get('state')}, attempts: {len(attempts)}"))
+    out.print(f"State: {record.get('state')}, attempts: {len(attempts)}")
     lost = {
         "steps that failed": len(report.get("steps_failed", [])),
         "steps that were dropped": len(report.get("steps_dropped", [])),
@@ -72,47 +98,4 @@ def print_state(directory: Path, console: Console) -> None:
     }
     for what, count in lost.items():
         if count:
-            console.print(Text(f"{what}: {count}"))
-
-
-def print_record(files: dict[int, Path], console: Console) -> None:
-    """Print one record readably: the best of the last step."""
-    path = list(files.values())[-1]
-    best = max(read_records(path), key=score_of, default=None)
-    if best is None:
-        raise DumpReadError(f"{path} is empty")
-    parts: list[Text] = []
-    for label, name in (("prompt", "input"), ("response", "output"), ("ground truth", "gts"), ("score", "score")):
-        parts += [Text(label, style="bold"), Text(printable(str(best.get(name)))), Text()]
-    extras = {name: value for name, value in best.items() if name not in CORE}
-    parts.append(Text(printable("  ".join(f"{name}={value!r}" for name, value in extras.items()))))
-    console.print(Panel(Group(*parts), title=f"one record of {path.name}", title_align="left"))
-
-
-def score_of(record: dict[str, Any]) -> float:
-    """Return a score to order by; one that is no number comes last."""
-    score = record.get("score")
-    return float(score) if isinstance(score, (int, float)) else float("-inf")
-
-
-def printable(text: str) -> str:
-    """Make control characters visible, so that a model's output cannot drive the terminal."""
-    shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text)} characters)"
-    return "".join(visible(character) for character in shown)
-
-
-def visible(character: str) -> str:
-    """Return a character that a terminal prints as itself."""
-    if character in "\n\t" or character.isprintable():
-        return character
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def readable_size(size: float) -> str:
-    """Return a size in bytes for people."""
-    units: Iterable[str] = ("B", "kB", "MB", "GB")
-    for unit in units:
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
+            out.print(f"{what}: {count}")

@@ -15,6 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from verl_rollout_dump.config import errors
 from verl_rollout_dump.config.schema import DumpConfig
+from verl_rollout_dump.config.urls import url_problem
 
 NODE = "rollout_dump"
 # verl's own keys, which switch the dump on; they count wherever the node does not say otherwise.
@@ -27,6 +28,11 @@ RANGES: dict[str, tuple[int, int | None]] = {
     "sampling.every_n_steps": (1, None),
     "sampling.max_records": (1, None),
     "writer.max_pending": (1, None),
+    "writer.max_pending_bytes": (1, None),
+    "writer.retry_seconds": (0, None),
+    "writer.timeout_seconds": (1, None),
+    "writer.shards": (1, 9999),
+    "writer.shard": (0, 9998),
 }
 
 
@@ -103,7 +109,7 @@ def check(node: Any) -> DumpConfig:
     schema = OmegaConf.structured(DumpConfig)
     problems: list[str] = []
     set_values(schema, node, problems)
-    problems += out_of_range(schema) + bad_filename(schema) + unsupported_url(schema)
+    problems += out_of_range(schema) + bad_filename(schema) + unusable_url(schema) + no_such_shard(schema)
     if problems:
         raise errors.ConfigError(problems)
     return cast(DumpConfig, OmegaConf.to_object(schema))
@@ -172,13 +178,20 @@ def bad_filename(schema: DictConfig) -> list[str]:
     return []
 
 
-def unsupported_url(schema: DictConfig) -> list[str]:
-    """Return a problem for each directory that is a URL: remote stores are not written to."""
+def unusable_url(schema: DictConfig) -> list[str]:
+    """Return a problem for each directory that is the URL of a store which cannot be reached from here."""
+    problems = [(key, url_problem(schema.path[key])) for key in TRAINER_KEYS if schema.path[key]]
     return [
-        errors.bad_value(f"{NODE}.path.{key}", schema.path[key], "a directory of this machine, not a URL")
-        for key in TRAINER_KEYS
-        if schema.path[key] and "://" in schema.path[key]
+        errors.bad_value(f"{NODE}.path.{key}", schema.path[key], expected) for key, expected in problems if expected
     ]
+
+
+def no_such_shard(schema: DictConfig) -> list[str]:
+    """Return a problem if a writer's own number is not one of those that the writers have."""
+    shard, shards = schema.writer.shard, schema.writer.shards
+    if shard < shards:
+        return []
+    return [errors.bad_value(f"{NODE}.writer.shard", shard, f"a number below writer.shards, which is {shards}")]
 
 
 def choices_of(schema: DictConfig, path: str = "") -> dict[str, list[str]]:

@@ -56,6 +56,7 @@ class Mode(Enum):
 
     background = "background"
     inline = "inline"
+    ray = "ray"
 
 
 class WhenFull(Enum):
@@ -138,12 +139,22 @@ class SamplingConfig:
 class WriterConfig:
     """How the files are written."""
 
-    # background: a thread; inline: on the caller's thread.
+    # background: a thread; inline: on the caller's thread; ray: `shards` Ray actors, each with such a thread.
     mode: Mode = Mode.background
-    # Batches that may wait in the queue.
+    # Batches that may wait in the queue, and their bytes of memory; a batch larger than that waits alone.
     max_pending: int = 4
+    max_pending_bytes: int = 4_000_000_000
     # The queue is full: block | drop | error.
     when_full: WhenFull = WhenFull.block
+    # A step that a failing disk refuses is tried again for so many seconds, while the queue has room.
+    retry_seconds: int = 30
+    # No wait (for room in the queue, for the last step at the end) is longer than so many seconds.
+    timeout_seconds: int = 600
+    # How many writers share the dump, and which of them this one is, from 0 on: each has a folder of its own.
+    shards: int = 1
+    shard: int = 0
+    # Where steps wait for a remote store (path.dir is a URL); null: below the user's cache directory.
+    spool_dir: str | None = None
     # Flush file and folder to the device before a step counts as written.
     fsync: bool = False
     # null | zstd | gzip

@@ -15,11 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from verl_rollout_dump.decode.each_row import EachRow, id_lists
+from verl_rollout_dump.decode.each_row import EachRow, id_lists, raise_unless_refusal
 from verl_rollout_dump.decode.json_text import json_text
-
-# A Rust tokenizer takes ids of 32 bits; one other id would make it refuse the whole batch.
-LARGEST_ID = 2**32 - 1
 
 TextChange = Callable[[str], str]
 
@@ -37,9 +34,11 @@ class Batch:
     def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
         """Return each row's text as the body of a JSON string."""
         rows = id_lists(ids, starts, stops)
-        if any(row and (min(row) < 0 or max(row) > LARGEST_ID) for row in rows):
+        try:
+            texts = self._backend.decode_batch(rows, skip_special_tokens=self._skip_special_tokens)
+        except BaseException as error:  # one id beyond 32 bits is enough: then each row answers for itself
+            raise_unless_refusal(error)
             return [self._ask.json_row(row) for row in rows]
-        texts = self._backend.decode_batch(rows, skip_special_tokens=self._skip_special_tokens)
         if self._finish is not None:
             texts = map(self._finish, texts)
         return [json_text(text) for text in texts]

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from verl_rollout_dump.decode.batch import Batch, TextChange
-from verl_rollout_dump.decode.each_row import EachRow
-from verl_rollout_dump.decode.json_text import json_text
+from verl_rollout_dump.decode.each_row import EachRow, raise_unless_refusal
 from verl_rollout_dump.decode.rules import on_bytes, rules_for
 from verl_rollout_dump.decode.samples import Sample, samples
 from verl_rollout_dump.decode.table import Table, raw_pieces
@@ -93,7 +92,8 @@ def choose(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> tupl
             if difference is None:
                 return way, "; ".join([*reasons, f"{name} agrees with tokenizer.decode"])
             reasons.append(f"{name} disagrees with tokenizer.decode: {difference}")
-    except Exception as error:  # a tokenizer of another make may raise anything: it is decoded row by row
+    except BaseException as error:  # a tokenizer of another make may raise anything: it is decoded row by row
+        raise_unless_refusal(error)
         reasons.append(f"the tokenizer could not be compared: {error!r}")
     return each_row, "; ".join([*reasons, "no faster way is known for this tokenizer"])
 
@@ -128,12 +128,13 @@ def _clean_ups(tokenizer: Any) -> dict[str, TextChange | None]:
 def first_difference(way: Way, each_row: EachRow, groups: Iterable[list[Sample]]) -> str | None:
     """Return the first sample on which the way differs from `tokenizer.decode`, in words; None if there is none."""
     for group in groups:
-        stops = np.cumsum([len(sample) for sample in group], dtype=np.int64)
-        starts = stops - [len(sample) for sample in group]
-        flat = np.array([token_id for sample in group for token_id in sample], np.int64)
-        rows = way.json_rows(np.broadcast_to(flat, (len(group), flat.size)), starts, stops)
-        for sample, row in zip(group, rows, strict=True):
-            expected = json_text(each_row.decode(sample))
-            if row != expected:
-                return f"ids {sample[:16]} give {row[:80]!r}, not {expected[:80]!r}"
+        answers = {tuple(sample): each_row.answer(sample) for sample in group}
+        expected = {sample: answer for sample, answer in answers.items() if answer is not None}
+        flat = np.array([token_id for sample in expected for token_id in sample], np.int64)
+        lengths = np.array([len(sample) for sample in expected], np.int64)
+        stops = lengths.cumsum()
+        rows = way.json_rows(np.broadcast_to(flat, (lengths.size, flat.size)), stops - lengths, stops)
+        for row, (sample, answer) in zip(rows, expected.items(), strict=True):
+            if row != answer:
+                return f"ids {list(sample[:16])} give {row[:80]!r}, not {answer[:80]!r}"
     return None

@@ -1,8 +1,7 @@
 """The last way down and the judge of the others: `tokenizer.decode`, one row at a time.
 
-Ids that the tokenizer refuses (-100, an id beyond 32 bits: a Rust tokenizer raises on them, and the whole row with
-it) do not lose the row: what it accepts is decoded run by run, each refused id stands in the text as `<|id=-100|>`
-and is counted.
+Ids that the tokenizer refuses (a Rust tokenizer raises on -100 and on ids beyond 32 bits) do not lose the row: what
+it accepts is decoded run by run, each refused id stands in the text as `<|id=-100|>` and is counted.
 """
 
 from __future__ import annotations
@@ -34,6 +33,12 @@ def id_lists(ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[lis
     return [row[start:stop].tolist() for row, start, stop in zip(ids, starts.tolist(), stops.tolist(), strict=True)]
 
 
+def raise_unless_refusal(error: BaseException) -> None:
+    """Let through what is no answer of the tokenizer. (A panic in Rust comes as a BaseException of PyO3's own.)"""
+    if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
+        raise error
+
+
 class EachRow:
     """Decodes by `tokenizer.decode`; never raises and loses nothing."""
 
@@ -49,29 +54,30 @@ class EachRow:
 
     def json_row(self, row: list[int]) -> bytes:
         """Return one row's text as the body of a JSON string."""
+        answer = self.answer(row)
+        return json_text(self._run_by_run(row)) if answer is None else answer
+
+    def answer(self, row: list[int]) -> bytes | None:
+        """Return what the tokenizer says, as the body of a JSON string; None where it raises."""
         try:
             return json_text(self.decode(row))
-        except Exception as error:
-            return json_text(self._run_by_run(row, error))
+        except BaseException as error:
+            raise_unless_refusal(error)
+            logger.debug("the tokenizer refuses %s: %r", row, error)
+            return None
 
-    def _run_by_run(self, row: list[int], error: Exception) -> str:
-        accepted = {token_id: self._accepts(token_id) for token_id in set(row)}
+    def _run_by_run(self, row: list[int]) -> str:
+        accepted = {token_id: self.answer([token_id]) is not None for token_id in set(row)}
         refused = sum(not accepted[token_id] for token_id in row)
         if not self.refused_ids:
-            logger.warning("the tokenizer cannot decode %d ids of a row (%r); they stand as <|id=N|>", refused, error)
+            logger.warning("the tokenizer refuses %d of a row's %d ids; they stand as <|id=N|>", refused, len(row))
         self.refused_ids += refused
         parts = []
         for is_accepted, run in groupby(row, key=accepted.__getitem__):
-            part = self.decode if is_accepted else _markers
-            parts.append(part(list(run)))
+            ids = list(run)
+            # What is accepted id by id may still be refused together.
+            parts.append(self.decode(ids) if is_accepted and self.answer(ids) is not None else _markers(ids))
         return "".join(parts)
-
-    def _accepts(self, token_id: int) -> bool:
-        try:
-            self.decode([token_id])
-        except Exception:  # whatever it is, the id is refused, counted and shown
-            return False
-        return True
 
 
 def _markers(run: list[int]) -> str:

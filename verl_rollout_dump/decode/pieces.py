@@ -33,7 +33,8 @@ class Joined(NamedTuple):
 
 def words_at_any_byte(text: np.ndarray) -> np.ndarray:
     """Return the text as overlapping words, one beginning at each byte."""
-    return np.ndarray((text.size - WORD + 1,), _WORD_TYPE, text, strides=(1,))
+    words: np.ndarray = np.ndarray((text.size - WORD + 1,), _WORD_TYPE, text, strides=(1,))
+    return words
 
 
 class WorkingArrays:

@@ -27,7 +27,7 @@ BYTE_CLASSES = (0x41, 0x80, 0x85, 0x8F, 0x90, 0x9F, 0xA0, 0xA8, 0xBF, 0xC0, 0xC2
                 0xF0, 0xF1, 0xF4, 0xF5, 0xFF)  # fmt: skip
 
 # How many ids are decoded alone: the odd ones first, then a sample of all. (All of them are decoded in blocks.)
-ALONE = 8192
+ALONE = 4096
 BLOCK = 256
 
 

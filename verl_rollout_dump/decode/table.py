@@ -19,7 +19,7 @@ WHOLE, PARTIAL, COMPLETES_SEPARATOR, ASKED = range(4)
 
 # Ids joined at once: few enough that the working arrays stay in the processor's cache and a few megabytes, many
 # enough that the GIL is let go of rarely.
-BLOCK = 1 << 18
+BLOCK = 1 << 17
 
 
 def raw_pieces(vocabulary: Vocabulary, rule: Rule, skip_special_tokens: bool) -> list[bytes | None]:
@@ -60,6 +60,7 @@ class Table:
         pieces = [*pieces, None]
         self._outside = len(pieces) - 1
         self._pieces = Pieces([escape_bytes(piece or b"") for piece in pieces], [_mark(piece) for piece in pieces])
+        self._flat = np.empty(0, np.int64)
         self._mend, self._finishes, self._ask = mend, finishes, ask
 
     def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
@@ -72,7 +73,7 @@ class Table:
 
     def _block(self, parts: list[np.ndarray]) -> list[bytes]:
         row_ends = np.cumsum([part.size for part in parts])
-        flat = self._inside(np.concatenate(parts))
+        flat = self._inside(np.concatenate(parts, out=self._room_for(int(row_ends[-1]))))
         rows, marks = self._pieces.join(flat, row_ends)
         asked = []
         for row in np.flatnonzero(marks).tolist():
@@ -87,8 +88,12 @@ class Table:
             rows[row] = self._ask.json_row(parts[row].tolist())
         return rows
 
+    def _room_for(self, count: int) -> np.ndarray:
+        if self._flat.size < count:
+            self._flat = np.empty(count, np.int64)
+        return self._flat[:count]
+
     def _inside(self, flat: np.ndarray) -> np.ndarray:
-        flat = flat.astype(np.int64, copy=False)
         as_unsigned = flat.view(np.uint64)  # negative ids are then the largest of all
         if not flat.size or as_unsigned.max() < self._outside:
             return flat

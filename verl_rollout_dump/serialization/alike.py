@@ -14,7 +14,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_rollout_dump.serialization import lists, markers
-from verl_rollout_dump.serialization.lists import RecordOf
+from verl_rollout_dump.serialization.arrays import RecordOf
 from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.values import JsonValue
 
@@ -109,9 +109,11 @@ def survey(walk: Walk, values: list[Any], depth: int, ancestors: frozenset[int])
         return None
     if kinds == {dict}:
         return survey_dicts(walk, values, depth, ancestors)
-    around = ancestors.union(map(id, values))
-    items = survey(walk, list(chain.from_iterable(values)), depth + 1, around)
-    return None if items is None else Nested(list(accumulate(map(len, values))), items)
+    ends, items = list(accumulate(map(len, values))), list(chain.from_iterable(values))
+    if lists.ATOMS.issuperset(map(type, items)):
+        return Nested(ends, Atoms(items))
+    shape = survey(walk, items, depth + 1, ancestors.union(map(id, values)))
+    return None if shape is None else Nested(ends, shape)
 
 
 def survey_dicts(walk: Walk, values: list[dict[Any, Any]], depth: int, ancestors: frozenset[int]) -> Shape | None:
@@ -121,10 +123,14 @@ def survey_dicts(walk: Walk, values: list[dict[Any, Any]], depth: int, ancestors
         return survey_groups(walk, values, depth, ancestors)
     if not keys or not all(map(str.isascii, keys)) or markers.RESERVED.fullmatch(keys[0]):
         return None
-    around = ancestors.union(map(id, values))
+    around = None
     columns: list[Shape] = []
-    for column in zip(*map(dict.values, values)):  # noqa: B905 (all have the same keys)
-        shape = survey(walk, list(column), depth + 1, around)
+    for column in map(list, zip(*map(dict.values, values))):  # noqa: B905 (all have the same keys)
+        if lists.ATOMS.issuperset(map(type, column)):
+            columns.append(Atoms(column))
+            continue
+        around = around or ancestors.union(map(id, values))
+        shape = survey(walk, column, depth + 1, around)
         if shape is None:
             return None
         columns.append(shape)

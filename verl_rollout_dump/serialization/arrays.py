@@ -42,10 +42,10 @@ def floats(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: Reco
     if shortest is None:
         return longdoubles(walk, array, node, name, record_of)
     if finite.all():
-        return shortest(array)
+        return shortest(array)  # type: ignore[no-any-return]
     flat: list[Any] = shortest(np.where(finite, array, array.dtype.type(0)).ravel())
     replace_non_finite(walk, flat, array, ~finite, node, name, record_of)
-    return nested(flat, array.shape)
+    return nested(flat, array.shape)  # type: ignore[no-any-return]
 
 
 def replace_non_finite(
@@ -91,7 +91,7 @@ def longdoubles(walk: Walk, array: np.ndarray, node: Node, name: str, record_of:
         walk.record = record_of(position)
         flat.append(longdouble(walk, number, node, name))
     walk.record = record
-    return nested(flat, array.shape)
+    return nested(flat, array.shape)  # type: ignore[no-any-return]
 
 
 def longdouble(walk: Walk, number: np.longdouble, node: Node, name: str) -> JsonValue:
@@ -113,7 +113,19 @@ def complexes(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: R
     array = np.ascontiguousarray(array).reshape(array.shape)
     real: Any = numbers(walk, array.real.ravel(), node, name, record_of)
     imaginary: Any = numbers(walk, array.imag.ravel(), node, name, record_of)
-    return nested(list(map(markers.complex_marker, real, imaginary)), array.shape)
+    return nested(list(map(markers.complex_marker, real, imaginary)), array.shape)  # type: ignore[no-any-return]
+
+
+def plain_numbers(array: np.ndarray) -> Any:
+    """Return an array as nested lists of Python numbers, spelled as above, NaN and infinities as they are."""
+    shortest = SHORTEST.get(array.dtype.itemsize) if array.dtype.kind == "f" else None
+    if shortest is None:
+        return array.tolist()
+    finite = np.isfinite(array)
+    flat: list[Any] = shortest(np.where(finite, array, array.dtype.type(0)).ravel())
+    for position in np.flatnonzero(~finite.ravel()).tolist():
+        flat[position] = float(array.ravel()[position])
+    return nested(flat, array.shape)
 
 
 def nested(flat: list[Any], shape: tuple[int, ...]) -> Any:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from verl_rollout_dump.config.schema import Strategy
-from verl_rollout_dump.serialization import alike, arrays, lists, torch_types
+from verl_rollout_dump.serialization import alike, arrays, lists, pandas_types, torch_types
+from verl_rollout_dump.serialization.errors import ConversionError
 from verl_rollout_dump.serialization.lookup import find_rule
 from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.values import JsonValue, type_name
@@ -18,11 +19,35 @@ if TYPE_CHECKING:
 
 
 def column(walk: Walk, values: Any, node: Node) -> list[JsonValue]:
-    """Return the n rows of a column as JSON-ready values, whatever holds them."""
-    kind = type(values)
-    rule = find_rule(kind)
+    """Return the n rows of a column as JSON-ready values, whatever holds them and whatever they raise."""
+    try:
+        return column_at_once(walk, values, node)
+    except ConversionError:
+        raise
+    except Exception:  # some row is worse than any rule allows for: each is tried alone, and marked if it raises
+        return column_of_suspects(walk, values, node)
+
+
+def column_at_once(walk: Walk, values: Any, node: Node) -> list[JsonValue]:
+    """Return the rows of a column by the type that holds them."""
+    rule = find_rule(type(values))
     held = HOLDERS.get(rule.name) if rule is not None else None
     return held(walk, values, node) if held is not None else column_of_list(walk, list(values), node)
+
+
+def column_of_suspects(walk: Walk, values: Any, node: Node) -> list[JsonValue]:
+    """Return the rows of a column one by one; raise if it cannot even be read row by row."""
+    try:
+        rows = list.copy(values) if issubclass(type(values), list) else list(values)
+    except Exception as error:
+        problem = f"reading its rows raised {type_name(type(error))}"
+        instead = "return a list with one value per record"
+        raise walk.error(node, type_name(type(values)), problem, instead) from error
+    out = []
+    for record, value in enumerate(rows):
+        walk.record = record
+        out.append(walk.guarded(value, node, 0))
+    return out
 
 
 def column_of_list(walk: Walk, values: list[Any], node: Node) -> list[JsonValue]:
@@ -73,6 +98,11 @@ def column_of_data(walk: Walk, values: Any, node: Node) -> list[JsonValue]:
     return column_of_list(walk, list(values.tolist()), node)
 
 
+def column_of_cells(walk: Walk, values: Any, node: Node) -> list[JsonValue]:
+    """Return the items of a Series, an Index or an extension array of pandas."""
+    return column_of_list(walk, pandas_types.cells(values), node)
+
+
 def fits(walk: Walk, array: np.ndarray) -> bool:
     """Say whether the rows of an array are written in full, and as numbers."""
     if Strategy(walk.book.config.strategy) is Strategy.str_fallback:
@@ -96,17 +126,17 @@ def rows_of_numbers(walk: Walk, array: np.ndarray, node: Node, kind: type[Any]) 
 
 def count(walk: Walk, node: Node, kind: type[Any], rows: int) -> None:
     """Count the rows of a column by their type."""
-    entry = walk.entries.get(kind) or walk.book.learn(kind)
+    entry = walk.entry_of(kind)
     if entry.counted and rows:
-        node.tally(entry.key, 0).count += rows
+        node.count(entry.key, 0, rows)
 
 
 # By the name of the rule of the type that holds the rows.
 HOLDERS: dict[str, Callable[[Walk, Any, Node], list[JsonValue]]] = {
     "numpy_array": column_of_array,
     "tensor": column_of_tensor,
-    "pandas_series": column_of_data,
-    "pandas_array": column_of_data,
+    "pandas_series": column_of_cells,
+    "pandas_array": column_of_cells,
     "non_tensor": column_of_data,
     "non_tensor_stack": column_of_data,
 }

@@ -39,9 +39,9 @@ def duration_of_timedelta(value: timedelta) -> str:
 
 def duration_of_seconds(seconds: Decimal) -> str:
     """Return the duration of a number of seconds."""
-    sign, seconds = ("-" if seconds < 0 else ""), abs(seconds)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(int(minutes), 60)
+    sign = "-" if seconds < 0 else ""
+    whole_minutes, seconds = divmod(abs(seconds), 60)
+    hours, minutes = divmod(int(whole_minutes), 60)
     days, hours = divmod(hours, 24)
     spelled = f"{seconds:f}"
     if "." in spelled:

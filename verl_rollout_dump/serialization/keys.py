@@ -2,14 +2,16 @@
 
 A key that is no text is converted like a value and then spelled: 2, 0.5, true and null as JSON writes them, a
 tuple as Python writes it, anything else as its JSON text. A key that is taken gets a suffix: `1`, `1__2`, `1__3`.
-Keys are never cut, whatever `max_chars` says.
+A key of text is never cut, whatever `max_chars` says.
 """
 
 from __future__ import annotations
 
 import math
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
 from verl_rollout_dump.serialization import markers, rule
@@ -59,6 +61,8 @@ def spelled_by_rules(walk: Walk, key: Any, node: Node) -> str:
         return repair_text(str.__str__(key))
     if issubclass(type(key), tuple):
         return spelled_tuple(walk, key, node)
+    if issubclass(type(key), Enum):
+        return spelled_by_rules(walk, key._value_, node)
     number = as_float(key)
     if not math.isfinite(number):
         return repr_of_non_finite(walk, number, key, node)
@@ -82,20 +86,25 @@ def spelled_element(walk: Walk, element: Any, node: Node) -> str:
 
 def spelled_by_str(walk: Walk, key: Any, node: Node) -> str:
     """Return the text of a key as `json.dumps` spells it, and `str()` of a key that it refuses (str_fallback)."""
-    kind = type(key)
-    if issubclass(kind, str | int | float | type(None)):
+    if issubclass(type(key), str | int | float | type(None)):
         return spelled_by_rules(walk, key, node)
+    if issubclass(type(key), tuple):
+        return spelled_by_python(walk, key, node)
+    value = walk.convert(key, uncounted(node), 0)
+    return value if isinstance(value, str) else json_text(value)
+
+
+def spelled_by_python(walk: Walk, key: Any, node: Node) -> str:
+    """Return `str()` of a key, made safe."""
     try:
-        return repair_text(str.__str__(without_addresses(str(key))))
-    except Exception:  # a key whose __str__ raises: its marker says so
+        return repair_text(without_addresses(str.__str__(str(key))))
+    except Exception:  # an element whose __repr__ raises: its marker says so
         return spelled_by_rules(walk, key, node)
 
 
 def as_float(key: Any) -> float:
     """Return a key of a float type as `float`, and 0.0 for any other key."""
-    kind = type(key)
-    floating = issubclass(kind, float) or "numpy.floating" in map(type_name, kind.__mro__)
-    return float(key) if floating else 0.0
+    return float(key) if issubclass(type(key), float | np.floating) else 0.0
 
 
 def repr_of_non_finite(walk: Walk, number: float, key: Any, node: Node) -> str:

@@ -51,8 +51,8 @@ def texts(walk: Walk, items: list[str], node: Node, record_of: RecordOf) -> list
 def numpy_numbers(walk: Walk, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
     """Return numpy scalars of one type, by way of an array."""
     kind = type(items[0])
-    entry = walk.entries.get(kind) or walk.book.learn(kind)
-    node.tally(entry.key, record_of(0)).count += len(items)
+    entry = walk.entry_of(kind)
+    node.count(entry.key, record_of(0), len(items))
     array = np.fromiter(items, dtype=kind, count=len(items))
     return arrays.numbers(walk, array, node, entry.type_name, record_of)  # type: ignore[return-value]
 

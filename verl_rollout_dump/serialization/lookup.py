@@ -9,6 +9,10 @@ from verl_rollout_dump.serialization.rule import Rule
 from verl_rollout_dump.serialization.table import RULE_OF
 from verl_rollout_dump.serialization.values import package_name
 
+# The base classes and the attributes of a class, whatever its metaclass makes of such questions.
+BASES = type.__dict__["__mro__"].__get__
+NAMESPACE = type.__dict__["__dict__"].__get__
+
 # What a class has that belongs to no base class with a name.
 MARKS = {
     "_is_tensorclass": "marked.tensorclass",
@@ -29,8 +33,8 @@ def names(kind: type[Any]) -> Iterator[str]:
 
     Neither isinstance() nor a method of the type is asked: either may be overridden, and raise.
     """
-    bases = type.__dict__["__mro__"].__get__(kind)
+    bases = BASES(kind)
     yield from map(package_name, bases)
     for mark, name in MARKS.items():
-        if any(mark in vars(base) for base in bases):
+        if any(mark in NAMESPACE(base) for base in bases):
             yield name

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from verl_rollout_dump.serialization.text import repair_text
 from verl_rollout_dump.serialization.values import JsonValue
 
 BYTES = "$bytes"
@@ -49,7 +50,8 @@ def complex_marker(real: JsonValue, imaginary: JsonValue) -> JsonValue:
 
 def marker(type_name: str, reason: str, facts: dict[str, JsonValue]) -> JsonValue:
     """Return the marker of a value that cannot be written."""
-    return {MARKER: {"type": type_name, "reason": reason, **facts}}
+    known = {name: repair_text(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
+    return {MARKER: {"type": type_name, "reason": reason, **known}}
 
 
 def escape_reserved(key: str) -> str:

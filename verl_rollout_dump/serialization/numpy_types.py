@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
-from verl_rollout_dump.serialization import arrays, rule
+from verl_rollout_dump.serialization import arrays
 from verl_rollout_dump.serialization.durations import duration_of_unit
 from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.values import JsonValue, type_name
@@ -21,8 +22,7 @@ def ndarray(walk: Walk, value: np.ndarray, node: Node, depth: int) -> JsonValue:
     """Return an array as nested lists, whatever its dtype; one without axes as its value (verl-project/verl#5810)."""
     array = np.asarray(value)
     if depth + array.ndim - 1 > walk.max_depth:
-        entry = walk.entries[type(value)]
-        return walk.cut(rule.TOO_DEEP, f"nested deeper than max_depth {walk.max_depth}", entry, value, node)
+        return walk.too_deep(value, node)
     place = below(node, array.ndim)
     if array.dtype.kind in arrays.NUMBER_KINDS:
         return arrays.numbers(walk, array, place, type_name(array.dtype.type), walk.here)
@@ -110,12 +110,6 @@ def void(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     return walk.pairs([(name, value[name]) for name in names], node, depth)
 
 
-def other_scalar(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
-    """Return a scalar of a type that others have added to numpy, such as bfloat16, as its exact value."""
-    item = value.item()
-    return walk.value(float(item) if isinstance(item, np.generic) else item, node, depth)
-
-
 def dtype(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     """Return the name of a dtype."""
     return walk.text(str(value), type_name(type(value)), node)
@@ -129,11 +123,14 @@ def array_extent(value: Any) -> dict[str, JsonValue]:
 
 def array_text(value: Any) -> str:
     """Return the whole text of an array: numpy's own leaves out the middle of a long one."""
-    if isinstance(value, np.ma.MaskedArray):
-        shown = np.where(np.ma.getmaskarray(value), "--", value.data.astype(object))
-        return np.array2string(shown, threshold=value.size + 1, formatter=AS_TEXT)
-    array = np.asarray(value)
-    return np.array2string(array, threshold=array.size + 1)
+    with np.printoptions(threshold=sys.maxsize):
+        return str(np.asarray(value))
 
 
-AS_TEXT: Any = {"all": str}
+def masked_text(value: Any) -> str:
+    """Return the whole text of a masked array, dashes for what is masked."""
+    if value.ndim == 0 or value.dtype.names is not None:
+        return str(value)
+    shown = np.where(np.ma.getmaskarray(value), "--", value.data.astype(object))
+    with np.printoptions(threshold=sys.maxsize, formatter={"all": str}):
+        return str(shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from verl_rollout_dump.serialization import markers, rule
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def dataclass(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a dataclass as an object of its fields."""
-    return walk.pairs([(name, getattr(value, name)) for name in value.__dataclass_fields__], node, depth)
+    return walk.pairs([(field.name, getattr(value, field.name)) for field in fields(value)], node, depth)
 
 
 def attrs(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from verl_rollout_dump.serialization.durations import duration_of_unit
 from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.values import JsonValue
@@ -20,22 +22,33 @@ def timedelta(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
 def series(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a Series as a list, one with labels (any index but 0 to n-1) as an object of its labels."""
     if has_default_index(value):
-        return walk.items(value.tolist(), node, depth)
-    return walk.pairs(list(zip(value.index.tolist(), value.tolist(), strict=True)), node, depth)
+        return walk.items(cells(value), node, depth)
+    return walk.pairs(list(zip(cells(value.index), cells(value), strict=True)), node, depth)
 
 
 def frame(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a DataFrame as a list of rows, each an object; an index with labels comes first in it."""
-    columns = [value.iloc[:, place].tolist() for place in range(value.shape[1])]
+    columns = [cells(value.iloc[:, place]) for place in range(value.shape[1])]
     names = value.columns.tolist()
     if not has_default_index(value):
         names.insert(0, "index" if value.index.name is None else value.index.name)
-        columns.insert(0, value.index.tolist())
+        columns.insert(0, cells(value.index))
     if not columns:
         return [{} for _ in range(len(value))]
     place = node.grow(None)
     rows = zip(*columns, strict=True)
     return [walk.pairs(list(zip(names, row, strict=True)), place, depth + 1) for row in rows]
+
+
+def cells(value: Any) -> list[Any]:
+    """Return the items of a series, an index or an extension array; what is missing in it is None.
+
+    pandas stands NaN for missing text and categories; in a column of floats, NaN stays the number it is.
+    """
+    items = list(value.tolist())
+    if isinstance(value.dtype, np.dtype):
+        return items
+    return [None if gone else item for item, gone in zip(items, list(value.isna()), strict=True)]
 
 
 def has_default_index(value: Any) -> bool:
@@ -46,7 +59,7 @@ def has_default_index(value: Any) -> bool:
 
 def values(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     """Return an Index, a Categorical or an extension array as a list."""
-    return walk.items(list(value.tolist()), node, depth)
+    return walk.items(cells(value), node, depth)
 
 
 def interval(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
@@ -66,4 +79,4 @@ def whole_text(value: Any) -> str:
 
 def list_text(value: Any) -> str:
     """Return the whole text of an index or an extension array."""
-    return f"{type(value).__name__}({list(value.tolist())})"
+    return f"{type(value).__name__}({cells(value)})"

@@ -89,6 +89,12 @@ class Node:
             tally = self.tallies.setdefault(kind, Tally(record))
         return tally
 
+    def count(self, kind: Kind, record: int, count: int) -> None:
+        """Count so many values, the first of them in a record; records need not come in order."""
+        tally = self.tally(kind, record)
+        tally.count += count
+        tally.first_record = min(tally.first_record, record)
+
 
 def step(key: str | None, path: str) -> str:
     """Return what a key, or the items of a list, add to a path."""

@@ -110,7 +110,7 @@ TOO_MANY = Rule(
 KEY_TEXT = Rule(
     "key_to_text",
     "a key that is no text, by the rules for values",
-    "{1: 'a', np.int64(2): 'b', (1, 2): 'c', True: 'd', None: 'e'}",
+    "{1: 'a', np.int64(2): 'b', (1, 2): 'c', 0.5: 'd', None: 'e'}",
     instead="use text as keys: JSON has no others",
 )
 KEY_COLLISION = Rule(
@@ -124,6 +124,13 @@ RESERVED_KEY = Rule(
     "a one-key object that looks like a marker gets one `$` more, decoded back",
     "{'$bytes': 'mine'}",
     instead="use a key without `$` in front",
+)
+NOT_WRITTEN = Rule(
+    "not_written",
+    "`$marker` with what is known of it",
+    "range(10**9)",
+    instead="return its content, if it is meant to be read: a meta tensor has none, and a very long range, or a very "
+    "large sparse tensor, would be written out in full",
 )
 FAILED = Rule(
     "failed",
@@ -166,6 +173,7 @@ OUTCOMES: tuple[Rule, ...] = (
     KEY_TEXT,
     KEY_COLLISION,
     RESERVED_KEY,
+    NOT_WRITTEN,
     FAILED,
     UNKNOWN_MARKER,
     UNKNOWN_TEXT,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from verl_rollout_dump.config.schema import NonFinite, SerializationConfig, Strategy, Unknown
 from verl_rollout_dump.serialization import keys, lists, object_types, rule, stdlib_types
@@ -78,6 +81,10 @@ class Rulebook:
         entry = self.entries[kind] = self.new_entry(self, kind)
         return entry
 
+    def suspect(self, kind: type[Any]) -> Entry:
+        """Return the entry of a type that cannot even be looked up: nothing is known of it but a name."""
+        return entry(kind, rule.FAILED, object_types.unknown_marker, rule.FAILED)
+
 
 def entry_of_type(book: Rulebook, kind: type[Any]) -> Entry:
     """Return the entry under early_convert: the rule of the type, else what `unknown` says."""
@@ -108,10 +115,18 @@ def entry_as_text(book: Rulebook, kind: type[Any]) -> Entry:
 def text_converter(found: Rule) -> Converter:
     """Return the conversion of a value to its text, as the rule of its type knows to spell it in full."""
 
+    text = text_in_full if found.text is str and (found.nests or found is rule.UNKNOWN_TEXT) else found.text
+
     def convert(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
-        return walk.stringified(found.text, value, type_name(type(value)), node)
+        return walk.stringified(text, value, type_name(type(value)), node)
 
     return convert
+
+
+def text_in_full(value: Any) -> str:
+    """Return the text of an object; arrays of numpy in it are not cut in the middle (huggingface/datasets#8583)."""
+    with np.printoptions(threshold=sys.maxsize):
+        return str(value)
 
 
 def entry(kind: type[Any], followed: Rule, convert: Converter, found: Rule) -> Entry:

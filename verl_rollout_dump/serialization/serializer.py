@@ -29,4 +29,4 @@ class Serializer:
 
     def convert_value(self, field: str, value: Any, report: ConversionReport, record: int = 0) -> JsonValue:
         """Return one value, of record number `record`, as JSON-ready; otherwise as `convert_column`."""
-        return Walk(self._book, field, record).value(value, report.field(field), 0)
+        return Walk(self._book, field, record).guarded(value, report.field(field), 0)

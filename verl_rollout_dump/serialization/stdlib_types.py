@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from verl_rollout_dump.serialization import arrays, markers
+from verl_rollout_dump.serialization import markers
 from verl_rollout_dump.serialization.durations import duration_of_timedelta
 from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.text import without_addresses
@@ -37,7 +37,7 @@ def attributes(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
 def range_of_integers(walk: Walk, value: range, node: Node, depth: int) -> JsonValue:
     """Return a range as a list, a very long one as a marker that says all of it."""
     if value[LONGEST_RANGE:]:
-        return markers.marker("range", f"more than {LONGEST_RANGE} elements", {"text": str(value)})
+        return walk.not_written(value, f"more than {LONGEST_RANGE} elements", {"text": str(value)}, node)
     return walk.items(list(value), node, depth)
 
 
@@ -62,16 +62,30 @@ COMPARED = (1, 2, 3)
 
 def set_text(value: Any) -> str:
     """Return the text of a set, its elements sorted by theirs: the built-in one hangs on the hash seed."""
-    inside = ", ".join(sorted(map(repr, value)))
+    inside = ", ".join(sorted(map(element_text, value)))
     shown = f"{{{inside}}}" if inside else ""
     if type(value) is set and shown:
         return shown
     return f"{type(value).__name__}({shown})"
 
 
+def element_text(value: Any) -> str:
+    """Return the text of an element of a set, sets in it sorted too."""
+    if type(value) in (set, frozenset):
+        return set_text(value)
+    if type(value) is tuple:
+        return f"({', '.join(map(element_text, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)
+
+
 def data(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     """Return bytes, a bytearray or a memoryview under the marker of bytes."""
     return walk.data(bytes(value), type_name(type(value)), node)
+
+
+def bytes_text(value: Any) -> str:
+    """Return the text of bytes; that of a memoryview says where it is, not what is in it."""
+    return str(bytes(value) if type(value) is memoryview else value)
 
 
 def complex_number(walk: Walk, value: complex, node: Node, depth: int) -> JsonValue:

@@ -1,8 +1,8 @@
 """The table of rules: type, name, output, and what to return instead where something is lost.
 
-`docs/conversion.md` is made from it (`python -m verl_rollout_dump.serialization.documentation`), and a test
-computes every example again. A type is found by the name of its package and its own name, along its base classes
-from the nearest to the furthest, so no foreign package is imported.
+The table in `docs/conversion.md` is made from it, and a test computes every example again. A type is found by the
+name of its package and its own name, along its base classes from the nearest to the furthest, so no foreign package
+is imported.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from verl_rollout_dump.serialization import (
     stdlib_types,
     torch_types,
 )
-from verl_rollout_dump.serialization.rule import OUTCOMES, UNKNOWN_MARKER, Rule
-
-PLAIN_DATA = "return its content as numbers, text, lists and dicts"
+from verl_rollout_dump.serialization.rule import OUTCOMES, Rule
 
 # What JSON has itself. Both strategies write these alike, subclasses included.
 NATIVE_RULES: tuple[Rule, ...] = (
@@ -71,6 +69,7 @@ STDLIB_RULES: tuple[Rule, ...] = (
     Rule(
         "bytes", "`$bytes` marker: base64, decoded back", "b'\\xff\\x00'",
         ("builtins.bytes", "builtins.bytearray", "builtins.memoryview"), stdlib_types.data,
+        text=stdlib_types.bytes_text,
     ),
     Rule(
         "complex", "`$complex` marker: both parts, decoded back", "complex(1, -2)",
@@ -147,7 +146,6 @@ NUMPY_RULES: tuple[Rule, ...] = (
         "numpy_record", "object of its fields; raw bytes under `$bytes`",
         "np.array([('a', 1)], dtype=[('name', 'U3'), ('n', 'i4')])[0]", ("numpy.void",), numpy_types.void, nests=True,
     ),
-    Rule("numpy_other", "its exact value", "np.object_", ("numpy.generic",), numpy_types.other_scalar),
     Rule(
         "numpy_array", "nested arrays of its items; without axes the value alone",
         "np.array([[0.1, 0.2]], dtype=np.float32)", ("numpy.ndarray",), numpy_types.ndarray,
@@ -156,7 +154,7 @@ NUMPY_RULES: tuple[Rule, ...] = (
     Rule(
         "numpy_masked", "nested arrays, null where masked", "np.ma.array([1, 2], mask=[False, True])",
         ("numpy.MaskedArray",), numpy_types.masked_array,
-        nests=True, extent=numpy_types.array_extent, text=numpy_types.array_text,
+        nests=True, extent=numpy_types.array_extent, text=numpy_types.masked_text,
     ),
     Rule("numpy_masked_value", "null", "np.ma.masked", ("numpy.MaskedConstant",), numpy_types.missing),
     Rule("numpy_dtype", "its name", "np.dtype('int64')", ("numpy.dtype",), numpy_types.dtype),
@@ -269,4 +267,3 @@ TYPE_RULES = (*NATIVE_RULES, *STDLIB_RULES, *NUMPY_RULES, *TORCH_RULES, *PANDAS_
 RULES: tuple[Rule, ...] = (*TYPE_RULES, *OUTCOMES)
 RULE_OF: dict[str, Rule] = {name: rule for rule in TYPE_RULES for name in rule.types}
 NATIVE: dict[str, Rule] = {name: rule for rule in NATIVE_RULES for name in rule.types}
-UNKNOWN = UNKNOWN_MARKER

@@ -66,7 +66,7 @@ def non_finite_text(number: float) -> str:
 
 def escape_line_separators(data: bytes) -> bytes:
     r"""Return JSON text (UTF-8) in which U+0085, U+2028 and U+2029 are `\u` escapes: the same value, on one line."""
-    if data.isascii():
+    if data.isascii() or not (b"\xc2\x85" in data or b"\xe2\x80" in data):
         return data
     for raw, escaped in LINE_SEPARATORS.items():
         if raw in data:
@@ -80,4 +80,5 @@ def encode_record(record: dict[str, JsonValue]) -> bytes:
     `len(line.decode().splitlines()) == 1` holds for every line. Raises `TypeError` for a value or a key that is
     not JSON-ready.
     """
-    return escape_line_separators(orjson.dumps(record))
+    line = orjson.dumps(record)
+    return line if line.isascii() else escape_line_separators(line)

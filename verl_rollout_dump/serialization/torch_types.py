@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verl_rollout_dump.serialization import arrays, markers, numpy_types, rule
+from verl_rollout_dump.serialization import arrays, markers, numpy_types
 from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.values import JsonValue, type_name
 
@@ -23,14 +23,14 @@ LARGEST_SPARSE = 1_000_000
 def tensor(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a tensor as nested lists, one without axes as its value."""
     if value.is_meta:
-        return without_data("a meta tensor, which has no data", value)
+        return walk.not_written(value, "a meta tensor, which has no data", tensor_extent(value), node)
     if value.is_nested:
         return walk.items(list(value.detach().unbind()), node, depth)
     if str(value.layout) != "torch.strided" and value.numel() > LARGEST_SPARSE:
-        return without_data(f"a sparse tensor of more than {LARGEST_SPARSE} elements", value)
+        reason = f"a sparse tensor of more than {LARGEST_SPARSE} elements"
+        return walk.not_written(value, reason, tensor_extent(value), node)
     if depth + value.ndim - 1 > walk.max_depth:
-        entry = walk.entries[type(value)]
-        return walk.cut(rule.TOO_DEEP, f"nested deeper than max_depth {walk.max_depth}", entry, value, node)
+        return walk.too_deep(value, node)
     array = as_numpy(value)
     return arrays.numbers(walk, array, numpy_types.below(node, array.ndim), type_name(type(value)), walk.here)
 
@@ -57,11 +57,7 @@ def as_numpy(value: Any) -> np.ndarray:
 
 def placed_elsewhere(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     """Return the marker of a tensor that only all ranks together can read, or that is an abstraction."""
-    return without_data("a tensor whose data is not in this process", value)
-
-
-def without_data(reason: str, value: Any) -> JsonValue:
-    """Return the marker of a tensor whose numbers are not written."""
+    reason = "a tensor whose data is not in this process"
     return markers.marker(type_name(type(value)), reason, tensor_extent(value))
 
 
@@ -78,4 +74,4 @@ def tensor_text(value: Any) -> str:
         return f"nested_tensor([{', '.join(map(tensor_text, value.detach().unbind()))}])"
     if value.is_meta:
         return str(value)
-    return f"tensor({as_numpy(value).tolist()})"
+    return f"tensor({arrays.plain_numbers(as_numpy(value))})"

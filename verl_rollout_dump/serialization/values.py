@@ -6,11 +6,11 @@ from typing import Any, TypeAlias, Union
 
 import orjson
 
+from verl_rollout_dump.serialization.text import repair_text
+
 # Ints lie between -2**63 and 2**64-1, floats are finite, text is valid UTF-8. A Fragment holds the digits of a
 # number that orjson cannot write itself.
-JsonValue: TypeAlias = Union[  # noqa: UP007 (an alias that names itself must be text)
-    None, bool, int, float, str, "list[JsonValue]", "dict[str, JsonValue]", orjson.Fragment
-]
+JsonValue: TypeAlias = Union[bool, int, float, str, "list[JsonValue]", "dict[str, JsonValue]", orjson.Fragment, None]
 
 
 def type_name(kind: type[Any]) -> str:
@@ -19,7 +19,7 @@ def type_name(kind: type[Any]) -> str:
         module, name = type.__getattribute__(kind, "__module__"), type.__getattribute__(kind, "__qualname__")
     except Exception:  # a class whose __module__ is a broken descriptor still has a name
         module, name = "?", type.__repr__(kind)
-    return str(name) if module == "builtins" else f"{module}.{name}"
+    return repair_text(str(name) if module == "builtins" else f"{module}.{name}")
 
 
 def package_name(kind: type[Any]) -> str:

@@ -49,10 +49,12 @@ class Walk:
 
     def convert(self, value: Any, node: Node, depth: int) -> JsonValue:
         """Return a value by the rule of its type. Whatever the value raises becomes a marker."""
-        kind = type(value)
-        entry = self.entries.get(kind) or self.book.learn(kind)
+        entry = self.entries.get(type(value)) or self.book.learn(type(value))
         if entry.counted:
-            (node.tallies.get(entry.key) or node.tally(entry.key, self.record)).count += 1
+            tally = node.tallies.get(entry.key) or node.tally(entry.key, self.record)
+            tally.count += 1
+            if self.record < tally.first_record:
+                tally.first_record = self.record
         try:
             if entry.leaf is not None:
                 return entry.leaf(value)
@@ -62,7 +64,7 @@ class Walk:
             if identity in self.active:
                 return self.circular(entry, node)
             if depth >= self.max_depth:
-                return self.cut(rule.TOO_DEEP, f"nested deeper than max_depth {self.max_depth}", entry, value, node)
+                return self.too_deep(value, node)
             if self.max_elements is not None and entry.elements(value) > self.max_elements:
                 reason = f"more than max_elements {self.max_elements}"
                 return self.cut(rule.TOO_MANY, reason, entry, value, node)
@@ -75,6 +77,15 @@ class Walk:
             raise
         except Exception as error:
             return self.failed(entry, value, error, node)
+
+    def guarded(self, value: Any, node: Node, depth: int) -> JsonValue:
+        """Return a value as JSON-ready, a marker even where its very type raises (a metaclass may, at `hash()`)."""
+        try:
+            return self.value(value, node, depth)
+        except ConversionError:
+            raise
+        except Exception as error:
+            return self.failed(self.book.suspect(type(value)), value, error, node)
 
     def pairs(self, pairs: Iterable[tuple[Any, Any]], node: Node, depth: int) -> JsonValue:
         """Return an object of keys and values. `depth` is that of the object itself."""
@@ -115,7 +126,7 @@ class Walk:
 
     def note(self, happened: Rule, name: str, node: Node, count: int = 1) -> None:
         """Count what befell a value of a type."""
-        node.tally(kind_of(name, happened), self.record).count += count
+        node.count(kind_of(name, happened), self.record, count)
 
     def non_finite(self, number: float, name: str, node: Node) -> JsonValue:
         """Return what stands for NaN or an infinity."""
@@ -155,6 +166,15 @@ class Walk:
         self.note(rule.CIRCULAR, entry.type_name, node)
         return markers.CIRCULAR
 
+    def entry_of(self, kind: type[Any]) -> Entry:
+        """Return what is known of a type."""
+        return self.entries.get(kind) or self.book.learn(kind)
+
+    def too_deep(self, value: Any, node: Node) -> JsonValue:
+        """Return the marker of a container or an array that is nested too deep."""
+        reason = f"nested deeper than max_depth {self.max_depth}"
+        return self.cut(rule.TOO_DEEP, reason, self.entry_of(type(value)), value, node)
+
     def cut(self, happened: Rule, reason: str, entry: Entry, value: Any, node: Node) -> JsonValue:
         """Return the marker of a container that is too deep or too large."""
         self.note(happened, entry.type_name, node)
@@ -166,7 +186,13 @@ class Walk:
         if self.book.raises_unknown:
             raise self.error(node, entry.type_name, problem, rule.FAILED.instead) from error
         self.note(rule.FAILED, entry.type_name, node)
-        return markers.marker(entry.type_name, problem, {})
+        return markers.marker(entry.type_name, problem, known_extent(entry, value))
+
+    def not_written(self, value: Any, reason: str, facts: dict[str, JsonValue], node: Node) -> JsonValue:
+        """Return the marker of a value of a known type whose content is not written."""
+        name = type_name(type(value))
+        self.note(rule.NOT_WRITTEN, name, node)
+        return markers.marker(name, reason, facts)
 
     def stringified(self, text: Callable[[Any], str], value: Any, name: str, node: Node) -> JsonValue:
         """Return the text of a value as `text` gives it, made safe."""
@@ -175,3 +201,11 @@ class Walk:
     def error(self, node: Node, name: str, problem: str, instead: str) -> ConversionError:
         """Return the error for a value that the config does not let pass."""
         return ConversionError(self.field, node.path, self.record, name, problem, instead)
+
+
+def known_extent(entry: Entry, value: Any) -> dict[str, JsonValue]:
+    """Return the extent of a value that raised before, nothing if it raises here too: its marker says so already."""
+    try:
+        return entry.extent(value)
+    except Exception:
+        return {}

@@ -59,7 +59,6 @@ def prepare(model: str, folder: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}.partial-", dir=folder.parent) as partial:
         build = Path(partial) / folder.name
         build.mkdir()
-        os.environ.update(QUIET_AND_OFFLINE)
         MODELS[model].build(build / "model")
         arithmetic.write_questions(build)
         (build / ASSETS_FILE).write_text(json.dumps(_identity(model)) + "\n")
@@ -108,6 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--model", choices=sorted(MODELS), required=True)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to make")
     options = parser.parse_args(arguments)
+    os.environ.update(QUIET_AND_OFFLINE)
     try:
         return _report(options.model, options.out)
     except (ValueError, OSError, ImportError) as error:

@@ -3,8 +3,8 @@
     python -m verl_rollout_dump.verl_cpu.train [--model smollm2|tiny] [hydra overrides of verl ...]
 
 Starts `python -m verl.trainer.main_ppo --config-name verl_cpu` with the environment that it needs. verl's own
-output goes to a log file; shown are a line for each phase and step and, if it fails, the end of the log. The exit
-code is verl's. Afterwards the dump is summarized.
+output goes to a log file; shown are a line for each phase and step and, if it fails, the end of the log and the
+exceptions in it. The exit code is verl's. Afterwards the dump is summarized.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from verl_rollout_dump.verl_cpu.failure import causes
 from verl_rollout_dump.verl_cpu.prepare import MODELS, is_prepared
 from verl_rollout_dump.verl_cpu.progress import ProgressReader, telling_tail
 
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, overrides = parse(arguments)
     assets = (options.assets or ASSETS_ROOT / options.model).absolute()
     log = (options.log or LOG_ROOT / time.strftime("train-%Y%m%d-%H%M%S.log")).absolute()
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         code = ensure_assets(options.model, assets)
         code = code or train(assets, log, overrides)
@@ -96,9 +97,17 @@ def train(assets: Path, log: Path, overrides: Sequence[str]) -> int:
         code = process.wait()
     print(f"verl ended after {time.monotonic() - start:.0f} s", flush=True)
     if code != 0:
-        print(telling_tail(log.read_text(encoding="utf-8"), TAIL_LINES), file=sys.stderr)
-        print(f"verl ended with exit code {code}; its whole output: {log}", file=sys.stderr)
+        tell_failure(log, code)
     return code
+
+
+def tell_failure(log: Path, code: int) -> None:
+    """Print the end of the log and, as the last lines, what was raised in any of verl's processes."""
+    output = log.read_text(encoding="utf-8")
+    raised = causes(output)
+    lines = [telling_tail(output, TAIL_LINES)]
+    lines += ["", "what was raised, the first first:", *raised] if raised else []
+    print("\n".join([*lines, f"verl ended with exit code {code}; its whole output: {log}"]), file=sys.stderr)
 
 
 def command_line(overrides: Sequence[str]) -> list[str]:
@@ -201,7 +210,8 @@ def summarize(dump: Path) -> int:
     return subprocess.run([sys.executable, "-m", "verl_rollout_dump.cli", "summary", str(dump)], check=False).returncode
 
 
-def _interrupt(signum: int, frame: object) -> None:
+def interrupt(signum: int, frame: object) -> None:
+    """Take a signal as if it were Ctrl-C, so that what was started is ended."""
     raise KeyboardInterrupt
 
 

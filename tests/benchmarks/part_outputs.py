@@ -1,0 +1,99 @@
+"""Parts of bench_dump.py about our side: growth with the number of tokens, token-level dumps, compression."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from measuring import Row, in_turn, spread, timed
+from sides import Bench, OurDump, TrainingBatch, dump_once, remove_steps
+from workload import token_stream
+
+from verl_rollout_dump import RolloutBatch
+
+
+def growth(bench: Bench) -> list[Row]:
+    """CPU per token of our dump from a thousand to fifty million tokens."""
+    stream = np.resize(token_stream(bench.tokenizer), 50_000_000 if "L" in bench.shapes else 100_000)
+    rows = []
+    for tokens in (
+        count for count in (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000) if count <= stream.size
+    ):
+        length = min(tokens, 5000)
+        ids = stream[:tokens].reshape(-1, length)
+        with tempfile.TemporaryDirectory() as folder:
+            dump = OurDump(bench.tokenizer, Path(folder))
+
+            def run(dump: OurDump = dump, ids: np.ndarray = ids, folder: str = folder) -> None:
+                columns: Row = {"prompts": [""] * len(ids), "scores": np.zeros(len(ids))}
+                dump.callback.on_rollout_end(RolloutBatch(step=bench.next_step(), responses=ids, **columns))
+                dump.finish()
+                remove_steps(Path(folder))
+
+            run()
+            cpu = [timed(run)[0] for _ in range(5)]
+            dump.close()
+        rows.append({"tokens": tokens, "cpu_ms": spread(seconds * 1e3 for seconds in cpu)})
+        rows[-1]["ns_per_token"] = round(statistics.median(cpu) / tokens * 1e9, 1)
+    return rows
+
+
+def token_level(bench: Bench) -> list[Row]:
+    """Ids and log-probabilities as arrays (`fields.tokens`), beside `json.dumps` of `tolist()`."""
+    rows = []
+    for shape in bench.shapes:
+        batch = bench.batch(shape)
+        fields = {"include": ["prompt_ids", "response_ids", "rollout_log_probs"], "tokens": True}
+        with tempfile.TemporaryDirectory() as folder:
+            dump = OurDump(bench.tokenizer, Path(folder), fields=fields)
+
+            def ours(dump: OurDump = dump, batch: TrainingBatch = batch, folder: str = folder) -> None:
+                dump_once(bench, dump, batch)
+                remove_steps(Path(folder))
+
+            sides = {"json.dumps of tolist()": partial(tokens_by_json, batch, Path(folder)), "ours": ours}
+            seconds = in_turn(sides, {"S": 9, "M": 3, "L": 1}[shape])
+            dump.close()
+        of_json = statistics.median(cpu for cpu, _ in seconds["json.dumps of tolist()"])
+        for side, runs in seconds.items():
+            median = statistics.median(cpu for cpu, _ in runs)
+            times = {"cpu_ms": spread(cpu * 1e3 for cpu, _ in runs), "times_json": round(of_json / median, 1)}
+            rows.append({"shape": shape, "side": side, **times})
+    return rows
+
+
+def tokens_by_json(batch: TrainingBatch, folder: Path) -> None:
+    """Write what a trainer's author would: each row without its padding, by json."""
+    tensors = batch.proto.batch
+    split = tensors["prompts"].shape[1]
+    masks = tensors["attention_mask"][:, :split].bool(), tensors["attention_mask"][:, split:].bool()
+    with open(folder / "tokens.jsonl", "w", encoding="utf-8") as file:
+        for row in range(len(batch.proto)):
+            record = {
+                "prompt_ids": tensors["prompts"][row][masks[0][row]].tolist(),
+                "response_ids": tensors["responses"][row][masks[1][row]].tolist(),
+                "rollout_log_probs": tensors["rollout_log_probs"][row][masks[1][row]].tolist(),
+            }
+            file.write(json.dumps(record) + "\n")
+    (folder / "tokens.jsonl").unlink()
+
+
+def compression(bench: Bench) -> list[Row]:
+    """What `writer.compression` costs and saves."""
+    rows = []
+    for shape in bench.shapes:
+        batch = bench.batch(shape)
+        for kind in (None, "zstd", "gzip"):
+            with tempfile.TemporaryDirectory() as folder:
+                dump = OurDump(bench.tokenizer, Path(folder), writer={"compression": kind})
+                dump_once(bench, dump, batch)
+                remove_steps(Path(folder))
+                runs = [dump_once(bench, dump, batch)["cpu_ms"] for _ in range(3)]
+                size = next(Path(folder).glob("*.jsonl*")).stat().st_size
+                dump.close()
+            rows.append({"shape": shape, "compression": kind or "none", "cpu_ms": spread(runs), "file_mb": size / 1e6})
+    return rows

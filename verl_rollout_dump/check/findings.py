@@ -1,0 +1,69 @@
+"""What a check can find."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+ERROR = "error"
+WARNING = "warning"
+
+
+class Kind(NamedTuple):
+    """A kind of finding: how bad it is, and what it means."""
+
+    severity: str
+    meaning: str
+
+
+KINDS: dict[str, Kind] = {
+    "torn": Kind(ERROR, "a file ends in the middle of a line: the writer died"),
+    "not JSON": Kind(ERROR, "a line is not JSON"),
+    "not an object": Kind(ERROR, "a line is JSON, but not an object"),
+    "too long": Kind(ERROR, "a line is longer than the reader takes (256 MiB)"),
+    "unreadable": Kind(ERROR, "a file cannot be opened or decompressed to its end"),
+    "NaN": Kind(ERROR, "bare NaN or Infinity, which strict JSON readers refuse"),
+    "not UTF-8": Kind(ERROR, "bytes that are not UTF-8, or half a surrogate pair"),
+    "empty file": Kind(ERROR, "a file without records"),
+    "broken run.json": Kind(ERROR, "run.json is not JSON"),
+    "missing step": Kind(ERROR, "run.json says that a step was written, and it is not there"),
+    "lost step": Kind(ERROR, "the run itself says that it failed to write a step, or dropped it"),
+    "missing part": Kind(ERROR, "steps lack the files of some writers (shards)"),
+    "stringified": Kind(WARNING, "numbers, booleans or tensors that became text, as json.dumps(default=str) does it"),
+    "elided": Kind(WARNING, 'arrays shortened to "...": their values are gone'),
+    "gap": Kind(WARNING, "steps are missing between the first and the last"),
+    "doubled step": Kind(WARNING, "two files hold the same step"),
+    "doubled uid": Kind(WARNING, "two records have the same uid, where uids name rollouts"),
+    "doubled record": Kind(WARNING, "records of a step are equal in every field: padding rows, or written twice"),
+    "uneven steps": Kind(WARNING, "steps have different numbers of records"),
+    "different keys": Kind(WARNING, "records have different keys"),
+    "different types": Kind(WARNING, "values of a field have different types"),
+    "marker": Kind(WARNING, "values that could not be written"),
+    "wrong step": Kind(WARNING, "records say another step than their file's name"),
+    "unknown step": Kind(WARNING, "records without a step, in a file without a number"),
+    "BOM": Kind(WARNING, "a byte order mark at the start of a file"),
+    "CRLF": Kind(WARNING, "lines that end in \\r\\n"),
+    "blank line": Kind(WARNING, "lines without content"),
+    "no line feed": Kind(WARNING, "the last line has no line feed: whole, but the writer did not finish it"),
+    "leftover": Kind(WARNING, "a file that a dead attempt had begun to write"),
+    "run failed": Kind(WARNING, "run.json says that the run failed"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a check found. `count` times; `where` is the first place (file, line, field), for people."""
+
+    kind: str
+    message: str
+    count: int = 1
+    where: str = ""
+
+    @property
+    def severity(self) -> str:
+        """`error` or `warning`."""
+        return KINDS[self.kind].severity
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding for scripts."""
+        return {"severity": self.severity, **asdict(self)}

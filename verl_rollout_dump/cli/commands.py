@@ -1,0 +1,54 @@
+"""The table of commands. Adding one: a module with a function, one row here.
+
+The docstring of the function is its help; the modules import what is heavy inside their functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from verl_rollout_dump.cli import (
+    check,
+    convert,
+    diff,
+    groups,
+    listing,
+    query,
+    repair,
+    report,
+    show,
+    stats,
+    summary,
+    tail,
+    view,
+)
+
+LOOK = "Look"
+VERIFY = "Verify"
+EXPORT = "Export"
+
+
+class Command(NamedTuple):
+    """A command, and the panel of `--help` that it stands in."""
+
+    name: str
+    function: Callable[..., Any]
+    panel: str
+
+
+COMMANDS = (
+    Command("ls", listing.ls, LOOK),
+    Command("summary", summary.summary, LOOK),
+    Command("show", show.show, LOOK),
+    Command("view", view.view, LOOK),
+    Command("stats", stats.stats, LOOK),
+    Command("tail", tail.tail, LOOK),
+    Command("groups", groups.groups, LOOK),
+    Command("diff", diff.diff, LOOK),
+    Command("check", check.check, VERIFY),
+    Command("repair", repair.repair, VERIFY),
+    Command("query", query.query, EXPORT),
+    Command("convert", convert.convert, EXPORT),
+    Command("report", report.report, EXPORT),
+)

@@ -1,0 +1,43 @@
+"""`convert`: another form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from verl_rollout_dump.cli.arguments import AsJson, Directory
+from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.convert import FORMS, convert_dump
+from verl_rollout_dump.reader import DumpReadError, open_dump
+
+
+def convert(
+    directory: Directory,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="What to write; must not exist.")],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORM", help=f"{', '.join(FORMS)}; else by the name of FILE.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a dump as Parquet, CSV, Arrow, one JSONL file, or a folder for datasets.load_from_disk.
+
+    Nested values stay nested (in CSV they are JSON text). A column without one type is written as JSON text, and said.
+
+    Examples:
+
+    - `verl-rollout-dump convert DIR -o rollouts.parquet`
+    - `verl-rollout-dump convert DIR -o rollouts --to datasets`
+    """
+    form = to or output.suffix.lstrip(".")
+    if form not in FORMS:
+        raise DumpReadError(f"unknown form {form!r}. Say one with --to: {', '.join(FORMS)}")
+    converted = convert_dump(open_dump(directory), output, form)
+    if as_json:
+        print_json({"file": str(output), **converted._asdict()})
+        return
+    out = console()
+    out.print(f"{output}: {converted.records} records as {form}")
+    if converted.as_text:
+        out.print(f"as JSON text, having no one type: {', '.join(converted.as_text)}")

@@ -1,0 +1,153 @@
+"""`diff`: what changed between two dumps, or two parts of one."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory
+from verl_rollout_dump.cli.choosing import chosen_steps
+from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.cli.text import figure, one_line, printable
+from verl_rollout_dump.diff import KEYS, PromptChange, StepScores, prompt_changes, scored_records, step_scores
+from verl_rollout_dump.reader import Dump, DumpReadError, open_dump
+from verl_rollout_dump.reader.roles import text_of
+
+STEPS_SHOWN = 40
+STYLES = {"delete": "red strike", "insert": "green"}
+WORDS_COMPARED = 2000
+
+
+def diff(
+    directory: Directory,
+    other: Annotated[Path | None, typer.Argument(metavar="[DIR_B]", help="The dump to compare with.")] = None,
+    step_a: Annotated[str | None, typer.Option(metavar="STEPS", help="Steps of DIR; else all.")] = None,
+    step_b: Annotated[str | None, typer.Option(metavar="STEPS", help="Steps of DIR_B; else all.")] = None,
+    by: Annotated[str, typer.Option(help=f"What the same prompt is known by: {' or '.join(KEYS)}.")] = "prompt",
+    count: Annotated[int, typer.Option("-n", min=0, help="Prompts to show that got worse, and better.")] = 5,
+    texts: Annotated[bool, typer.Option("--texts", help="Show how the best responses differ, word by word.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs, or two ranges of steps of one: score per step, and the prompts that got worse or better.
+
+    A prompt's score is the mean of all its rollouts in the steps.
+
+    Examples:
+
+    - `verl-rollout-dump diff RUN_A RUN_B`
+    - `verl-rollout-dump diff DIR --step-a 10 --step-b 20 --texts`
+    - `verl-rollout-dump diff DIR --step-a 1-10 --step-b 91-100 --json`
+    """
+    if by not in KEYS:
+        raise DumpReadError(f"--by {by}: expected {' or '.join(KEYS)}")
+    if other is None and (step_a is None or step_b is None):
+        raise DumpReadError("give a second dump to compare with, or --step-a and --step-b to compare steps of one")
+    with open_dump(directory) as before, open_dump(other or directory) as after:
+        for dump in (before, after):
+            with progress_bar(f"indexing {dump.path.name}", dump.size) as advance:
+                dump.make_index(WORKERS, advance)
+        scored = [
+            scored_records(dump, chosen_steps(dump, steps), by) for dump, steps in ((before, step_a), (after, step_b))
+        ]
+        changes = prompt_changes(*scored)
+        steps = step_scores(before, after) if other else []
+        if as_json:
+            print_json(as_json_value(before, after, steps, changes, count))
+            return
+        print_step_scores(steps[-STEPS_SHOWN:], console())
+        print_changes(before, after, changes, count, console())
+        if texts:
+            print_texts(before, after, changes, count, console())
+
+
+def print_step_scores(steps: list[StepScores], out: Console) -> None:
+    """Print the scores of both side by side."""
+    if not steps:
+        return
+    table = Table("step", "score A", "score B", "B - A")
+    for step in steps:
+        table.add_row(str(step.step), figure(step.before), figure(step.after), signed(step.change))
+    out.print(table)
+
+
+def signed(change: float | None) -> Text:
+    """Return a change with its sign, red where it is a loss."""
+    if change is None:
+        return Text()
+    return Text(f"{change:+.4f}", style="red" if change < 0 else "green" if change > 0 else "")
+
+
+def shown_changes(changes: list[PromptChange], count: int) -> list[tuple[str, list[PromptChange]]]:
+    """Return what is shown: the prompts that lost most, and those that gained most."""
+    worse = [change for change in changes if change.change < 0][:count]
+    better = [change for change in reversed(changes) if change.change > 0][:count]
+    return [("worse", worse), ("better", better)]
+
+
+def print_changes(before: Dump, after: Dump, changes: list[PromptChange], count: int, out: Console) -> None:
+    """Print the prompts that changed most."""
+    if not changes:
+        out.print("No prompt is in both. (A prompt comes again after an epoch; compare steps that are so far apart.)")
+        return
+    worse = sum(change.change < 0 for change in changes)
+    better = sum(change.change > 0 for change in changes)
+    out.print(f"{len(changes)} prompts in both: {worse} worse, {better} better, {len(changes) - worse - better} equal")
+    for title, shown in shown_changes(changes, count):
+        if shown:
+            table = Table("B - A", "A", "B", "rollouts", "best at (step, index)", "prompt", title=title)
+            for change in shown:
+                table.add_row(
+                    signed(change.change),
+                    figure(change.before),
+                    figure(change.after),
+                    f"{change.rollouts_before} / {change.rollouts_after}",
+                    f"{change.place_before} / {change.place_after}",
+                    Text(one_line(text_of(after.raw_record(*change.place_after), "prompt"), 120)),
+                )
+            out.print(table)
+
+
+def print_texts(before: Dump, after: Dump, changes: list[PromptChange], count: int, out: Console) -> None:
+    """Print how the best responses of the shown prompts differ."""
+    for title, shown in shown_changes(changes, count):
+        for change in shown:
+            one = text_of(before.raw_record(*change.place_before), "response")
+            two = text_of(after.raw_record(*change.place_after), "response")
+            out.rule(f"{title}: {change.place_before} → {change.place_after}", align="left")
+            out.print(word_diff(one, two))
+
+
+def word_diff(before: str, after: str) -> Text:
+    """Return two texts in one: words that went struck out in red, words that came in green."""
+    one, two = (printable(text, None).split(" ")[:WORDS_COMPARED] for text in (before, after))
+    shown = Text()
+    for kind, a, b, c, d in SequenceMatcher(None, one, two, autojunk=False).get_opcodes():
+        if kind == "equal":
+            shown.append(" ".join(one[a:b]) + " ")
+            continue
+        for words, style in ((one[a:b], STYLES["delete"]), (two[c:d], STYLES["insert"])):
+            if words:
+                shown.append(" ".join(words), style=style)
+                shown.append(" ")
+    return shown
+
+
+def as_json_value(
+    before: Dump, after: Dump, steps: list[StepScores], changes: list[PromptChange], count: int
+) -> dict[str, Any]:
+    """Return the comparison for scripts: all steps, and the prompts that changed most."""
+    told = {
+        title: [
+            {**change.as_json(), "prompt": text_of(after.raw_record(*change.place_after), "prompt")} for change in shown
+        ]
+        for title, shown in shown_changes(changes, count)
+    }
+    scores = [{**step._asdict(), "change": step.change} for step in steps]
+    return {"a": str(before.path), "b": str(after.path), "steps": scores, "prompts_in_both": len(changes), **told}

@@ -1,0 +1,49 @@
+"""`doctor`: would the dump of a training work?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from verl_rollout_dump.cli.arguments import AsJson
+from verl_rollout_dump.cli.output import console, print_json
+
+SIGNS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "wrong": ("WRONG", "bold red")}
+
+
+def doctor(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[OVERRIDES]...", help="What you would give to python -m verl.trainer.main_ppo."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether the dump of a training would work, and what to do where it would not.
+
+    Looks at verl's version, at how the plugin is loaded, at every trainer's seam, at the config as verl composes it
+    with your arguments, and at the directory, into which one record is written and read back. Takes half a minute,
+    since verl is imported. Exit code 1 where a dump would not work. Flags of Hydra go behind `--`.
+
+    Examples:
+
+    verl-rollout-dump doctor trainer.rollout_data_dir=out
+
+    verl-rollout-dump doctor -- -m trainer.rollout_data_dir=out +rollout_dump=default rollout_dump/path=per_run
+    """
+    from verl_rollout_dump.doctor import examine
+
+    checks = []
+    for check in examine(arguments or []):
+        checks.append(check)
+        if not as_json:
+            sign, style = SIGNS[check.outcome]
+            line = Text.assemble((f"{sign:<6}", style), (f"{check.name}: ", "bold"), check.found)
+            console().print(line, soft_wrap=True)
+            if check.remedy:
+                console().print(Text(f"      -> {check.remedy}", style=style), soft_wrap=True)
+    is_wrong = any(check.outcome == "wrong" for check in checks)
+    if as_json:
+        print_json({"ok": not is_wrong, "checks": [vars(check) for check in checks]})
+    raise typer.Exit(int(is_wrong))

@@ -1,0 +1,71 @@
+"""`groups`: the rollouts of each prompt, and which groups carry no signal."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps
+from verl_rollout_dump.cli.choosing import chosen_steps
+from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.cli.text import figure, one_line
+from verl_rollout_dump.groups import Group, groups_of_step
+from verl_rollout_dump.reader import Dump, open_dump
+from verl_rollout_dump.reader.roles import text_of
+
+SCORES_SHOWN = 16
+
+
+def groups(
+    directory: Directory,
+    step: Steps = "last",
+    no_signal: Annotated[bool, typer.Option("--no-signal", help="Only groups whose scores are all equal.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the groups of a step: the rollouts of one prompt with their scores.
+
+    A group whose scores are all equal gives GRPO no gradient. Rollouts belong together by their uid where several
+    share one, else by their prompt.
+
+    Examples:
+
+    - `verl-rollout-dump groups DIR`
+    - `verl-rollout-dump groups DIR --step 7 --no-signal`
+    """
+    with open_dump(directory) as dump:
+        steps = chosen_steps(dump, step)
+        with progress_bar("indexing", dump.size) as advance:
+            if len(steps) > 1:
+                dump.make_index(WORKERS, advance)
+        found = [group for number in steps for group in groups_of_step(dump, number) if len(group.indexes) > 1]
+        shown = [group for group in found if not (no_signal and group.has_signal)]
+        if as_json:
+            print_json([{**group.as_json(), "prompt": prompt_of(dump, group)} for group in shown[:limit]])
+            return
+        print_groups(dump, shown[:limit])
+        silent = sum(not group.has_signal for group in found)
+        console().print(f"{len(found)} groups, {silent} without signal; {len(shown[:limit])} shown")
+
+
+def prompt_of(dump: Dump, group: Group) -> str:
+    """Return the prompt of a group."""
+    return text_of(dump.raw_record(group.step, group.indexes[0]), "prompt")
+
+
+def print_groups(dump: Dump, shown: list[Group]) -> None:
+    """Print one row a group."""
+    table = Table("step", "index", "mean", "scores", "prompt")
+    for group in shown:
+        scores = " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:SCORES_SHOWN])
+        more = " …" if len(group.scores) > SCORES_SHOWN else ""
+        prompt = Text(one_line(prompt_of(dump, group), 100))
+        style = "" if group.has_signal else "yellow"
+        table.add_row(
+            str(group.step), str(group.indexes[0]), figure(group.mean), Text(scores + more, style=style), prompt
+        )
+    console().print(table)

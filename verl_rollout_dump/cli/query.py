@@ -1,0 +1,60 @@
+"""`query`: SQL over the files."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from verl_rollout_dump.cli.arguments import AsJson, Directory
+from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.text import one_line
+from verl_rollout_dump.reader import open_dump
+
+ROWS_SHOWN = 100
+LONGEST_CELL = 120  # characters
+
+
+def query(
+    directory: Directory,
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="A query on the table `rollouts`.")],
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, all rows.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask in SQL (DuckDB). The table is `rollouts`; its columns are the fields of the records.
+
+    Examples:
+
+    - `verl-rollout-dump query DIR 'select step, avg(score) from rollouts group by 1 order by 1'`
+    - `verl-rollout-dump query DIR 'select input, avg(score) s from rollouts group by 1 order by s limit 5'`
+    - `verl-rollout-dump query DIR 'describe rollouts'`
+    """
+    from verl_rollout_dump.sql import run_query
+
+    names, cursor = run_query(open_dump(directory), sql)
+    if as_json:
+        print_json([dict(zip(names, row, strict=True)) for row in cursor.fetchall()])
+    elif as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(cursor.fetchall())
+    else:
+        print_table(names, cursor)
+
+
+def print_table(names: list[str], cursor: Any) -> None:
+    """Print the first rows of an answer."""
+    rows = cursor.fetchmany(ROWS_SHOWN + 1)
+    table = Table()
+    for name in names:
+        table.add_column(Text(one_line(name, 40)))
+    for row in rows[:ROWS_SHOWN]:
+        table.add_row(*(Text("null" if cell is None else one_line(str(cell), LONGEST_CELL)) for cell in row))
+    out = console()
+    out.print(table)
+    if len(rows) > ROWS_SHOWN:
+        out.print(f"… more than {ROWS_SHOWN} rows; --csv or --json print all")

@@ -1,0 +1,33 @@
+"""A record on a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.panel import Panel
+from rich.text import Text
+
+from verl_rollout_dump.cli.output import json_text
+from verl_rollout_dump.cli.text import printable
+from verl_rollout_dump.reader import Record, Row
+from verl_rollout_dump.reader.roles import extras_of, text_of, value_of
+
+SHOWN = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"), ("score", "score"))
+
+
+def record_panel(row: Row, longest: int | None) -> Panel:
+    """Return a record for people: prompt, response, ground truth, score, extras. `longest`: characters of a text."""
+    title = Text(f"step {row.step}, index {row.index}  ({printable(row.path.name)})")
+    return Panel(Group(*record_parts(row.record, longest)), title=title, title_align="left")
+
+
+def record_parts(record: Record, longest: int | None) -> list[Text]:
+    """Return the parts of a record, each a text."""
+    parts: list[Text] = []
+    for label, role in SHOWN:
+        if value_of(record, role) is not None:
+            parts += [Text(label, style="bold cyan"), Text(printable(text_of(record, role), longest)), Text()]
+    extras = {"uid": value_of(record, "uid"), **extras_of(record)}
+    for name, value in extras.items():
+        if value is not None:
+            parts.append(Text.assemble((printable(name), "bold"), " = ", printable(json_text(value), longest)))
+    return parts

@@ -1,0 +1,39 @@
+"""`report`: one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Workers
+from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.cli.text import readable_size
+from verl_rollout_dump.reader import open_dump
+
+
+def report(
+    directory: Directory,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")],
+    as_json: AsJson = False,
+    workers: Workers = WORKERS,
+) -> None:
+    """Write one HTML file to send to someone: curves, distributions, extras, best, worst and changed records, groups.
+
+    The file holds all it shows, loads nothing, and has no script; what a model wrote is text there.
+
+    Example:
+
+    - `verl-rollout-dump report DIR -o report.html`
+    """
+    from verl_rollout_dump.html_report import write_report
+
+    with open_dump(directory) as dump, progress_bar("reading", 2 * dump.size) as advance:
+        write_report(dump, output, workers, advance)
+    size = output.stat().st_size
+    if as_json:
+        print_json({"file": str(output), "bytes": size})
+        return
+    console().print(f"{output}: {readable_size(size)}")

@@ -1,0 +1,101 @@
+"""`stats`: the figures of each step."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, Workers
+from verl_rollout_dump.cli.choosing import chosen_steps
+from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.cli.text import figure, one_line, percent, sparkline
+from verl_rollout_dump.reader import open_dump
+from verl_rollout_dump.stats import StepStats, step_stats
+
+STEPS_SHOWN = 40
+HEADINGS = ("step", "records", "score", "std", "min", "max", "length", "empty", "doubled", "cut", "no signal")
+
+
+def stats(
+    directory: Directory,
+    step: Steps = None,
+    every: Annotated[bool, typer.Option("--all", help=f"All steps, not the last {STEPS_SHOWN}.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row a step, every figure.")] = False,
+    as_json: AsJson = False,
+    workers: Workers = WORKERS,
+) -> None:
+    """Tell per step how the scores and all numeric extras go, and what is wrong with the responses.
+
+    score, std, min, max: of the scores. length: mean of the responses in characters. empty, doubled, cut: share of
+    responses without text, equal to another one of the step, stopped by the length limit (where a field says so).
+    no signal: groups (rollouts of one prompt) whose scores are all equal, so that GRPO learns nothing from them.
+
+    Examples:
+
+    - `verl-rollout-dump stats DIR`
+    - `verl-rollout-dump stats DIR --csv > stats.csv`
+    - `verl-rollout-dump stats DIR --step 10-20 --json | jq '.[].score.mean'`
+    """
+    dump = open_dump(directory)
+    wanted = set(chosen_steps(dump, step))
+    with progress_bar("reading", dump.size) as advance:
+        found = [figures for figures in step_stats(dump, workers, advance) if figures.step in wanted]
+    if as_json:
+        print_json([figures.as_json() for figures in found])
+    elif as_csv:
+        print_csv(found)
+    else:
+        print_steps(found if every else found[-STEPS_SHOWN:], console())
+        print_curves(found, console())
+
+
+def print_csv(found: list[StepStats]) -> None:
+    """Print all figures as CSV."""
+    rows = [figures.as_row() for figures in found]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def print_steps(found: list[StepStats], out: Console) -> None:
+    """Print one row a step."""
+    table = Table()
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right")
+    for figures in found:
+        score = figures.score
+        groups = f"{figures.groups_without_signal}/{figures.groups}" if figures.groups else ""
+        table.add_row(
+            str(figures.step),
+            str(figures.records),
+            *(figure(value) for value in (score.mean, score.std, score.min, score.max)),
+            figure(figures.response_length.mean, 0),
+            *(percent(share) for share in (figures.empty, figures.duplicated, figures.truncated)),
+            groups,
+        )
+    out.print(table)
+
+
+def print_curves(found: list[StepStats], out: Console) -> None:
+    """Print the means over the steps as small curves: score, length, groups without signal, and every extra."""
+    curves: dict[str, list[float | None]] = {
+        "score": [figures.score.mean for figures in found],
+        "length": [figures.response_length.mean for figures in found],
+        "no signal": [figures.without_signal for figures in found],
+    }
+    for name in dict.fromkeys(name for figures in found for name in figures.extras):
+        curves[name] = [figures.extras[name].mean if name in figures.extras else None for figures in found]
+    table = Table(box=None, show_header=False)
+    for name, values in curves.items():
+        known = [value for value in values if value is not None]
+        if known:
+            table.add_row(Text(one_line(name, 30)), sparkline(values), f"{known[0]:.4g} → {known[-1]:.4g}")
+    out.print(table)

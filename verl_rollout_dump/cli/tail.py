@@ -1,0 +1,111 @@
+"""`tail`: the last steps, and those that come."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from verl_rollout_dump.cli.arguments import AsJson, Directory
+from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.records import record_panel
+from verl_rollout_dump.cli.text import figure, percent
+from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, Row, open_dump
+from verl_rollout_dump.reader.files import dump_files
+from verl_rollout_dump.reader.index import path_key
+from verl_rollout_dump.reader.parallel import tasks_of
+from verl_rollout_dump.stats import StepStats
+from verl_rollout_dump.stats.collecting import collect_files
+
+EXAMPLE_LENGTH = 600  # characters of a text
+QUIET = 2  # looks without a change after which a file counts as written
+
+
+def tail(
+    directory: Directory,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as new steps come; ends with Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Steps to begin with.")] = 10,
+    examples: Annotated[int, typer.Option("--examples", "-e", min=0, help="Records of each step to show.")] = 0,
+    seconds: Annotated[float, typer.Option(min=0.05, help="How often to look.")] = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Tell the last steps, one line each; with -f go on while the training runs.
+
+    Examples:
+
+    - `verl-rollout-dump tail -f DIR`
+    - `verl-rollout-dump tail -f DIR --examples 1`
+    - `verl-rollout-dump tail -f DIR --json | jq .score.mean`
+    """
+    for files in written_steps(directory, lines, seconds if follow else None):
+        for figures in collect_files(files):
+            if as_json:
+                print_json(figures.as_json())
+            else:
+                console().print(step_line(figures), soft_wrap=True)
+            print_examples(open_dump(directory), figures.step, examples)
+
+
+def step_line(figures: StepStats) -> str:
+    """Return a step on one line."""
+    score = figures.score
+    parts = [
+        f"step {figures.step:>6}",
+        f"{figures.records} records",
+        f"score {figure(score.mean)} ± {figure(score.std)} ({figure(score.min, 2)}…{figure(score.max, 2)})",
+        f"length {figure(figures.response_length.mean, 0)}",
+        f"empty {percent(figures.empty)}",
+    ]
+    if figures.groups:
+        parts.append(f"no signal {figures.groups_without_signal}/{figures.groups}")
+    if figures.unreadable_lines:
+        parts.append(f"UNREADABLE LINES {figures.unreadable_lines}")
+    return "  ".join(parts)
+
+
+def print_examples(dump: Dump, step: int, count: int) -> None:
+    """Print the first records of a step."""
+    rows: Iterator[Row] = dump.rows([step]) if count else iter(())
+    for _, row in zip(range(count), rows, strict=False):
+        console().print(record_panel(row, EXAMPLE_LENGTH))
+
+
+def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterator[list[DumpFile]]:
+    """Yield the files of steps: the last ones that are there, then (unless `seconds` is None) those that come.
+
+    A new file counts once it has not changed for two looks, `seconds` apart; verl's own writer fills it slowly.
+    """
+    files = open_dump(directory).files if seconds is None else files_if_any(directory)
+    yield from deque(tasks_by_step(files), maxlen=lines)
+    told = {path_key(file.path) for file in files}
+    waiting: dict[tuple[str, int, int], int] = {}
+    while seconds is not None:
+        time.sleep(seconds)
+        new = [file for file in files_if_any(directory) if path_key(file.path) not in told]
+        waiting = {key: waiting.get(key, 0) + 1 for key in (path_key(file.path) for file in new)}
+        ready = [file for file in new if waiting[path_key(file.path)] >= QUIET]
+        told |= {path_key(file.path) for file in ready}
+        yield from tasks_by_step(ready)
+
+
+def tasks_by_step(files: list[DumpFile]) -> list[list[DumpFile]]:
+    """Put the files of each step together."""
+    return [
+        [file for file in task if file.step == step]
+        for task in tasks_of(files)
+        for step in dict.fromkeys(file.step for file in task)
+    ]
+
+
+def files_if_any(directory: Path) -> list[DumpFile]:
+    """Return the files of a dump that a training may not have begun yet."""
+    try:
+        return dump_files(directory)
+    except DumpReadError:
+        if directory.exists():
+            raise
+        return []

@@ -1,0 +1,66 @@
+"""Text for terminals: nothing that a model wrote can drive them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+LONGEST_SHOWN = 2000  # characters of a text; the file has all of it
+BARS = "▁▂▃▄▅▆▇█"
+# Control characters, and those that change the direction of text or hide in it. Line feed and tab stay.
+DRIVING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+
+
+def printable(text: str, longest: int | None = LONGEST_SHOWN) -> str:
+    """Return a text that a terminal shows as it is: control characters become escapes, a long text is cut."""
+    shown = text if longest is None or len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
+    shown = DRIVING.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
+    return shown.encode("utf-8", "replace").decode("utf-8")
+
+
+def one_line(text: str, longest: int) -> str:
+    """Return the beginning of a text on one line, cut at a number of characters."""
+    shown = printable(text[: longest + 1], None).replace("\n", "⏎").replace("\t", " ")
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def sparkline(values: Sequence[float | None], width: int = 40) -> str:
+    """Return a small curve; a null is a space. More values than characters are averaged."""
+    shown = averaged(values, width)
+    known = [value for value in shown if value is not None]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(" " if value is None else BARS[round((value - low) * scale)] for value in shown)
+
+
+def averaged(values: Sequence[float | None], width: int) -> list[float | None]:
+    """Return at most `width` values, each the mean of its part."""
+    if len(values) <= width:
+        return list(values)
+    bounds = [round(place * len(values) / width) for place in range(width + 1)]
+    parts = [[v for v in values[a:b] if v is not None] for a, b in pairwise(bounds)]
+    return [sum(part) / len(part) if part else None for part in parts]
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """Return a number for a table; nothing for null."""
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share (0 to 1) as a percentage; nothing for null."""
+    return "" if share is None else f"{share * 100:.0f} %"
+
+
+def readable_size(size: float) -> str:
+    """Return a size in bytes for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

@@ -1,0 +1,37 @@
+"""Directories that are URLs of remote stores, `s3://bucket/run`. fsspec is imported only where there is one."""
+
+from __future__ import annotations
+
+SCHEME = "://"
+KNOWN = "a directory, or a URL of a store that fsspec knows (s3://, gs://, az://, hdfs://, memory://)"
+WITHOUT_BUCKET = ("memory", "file", "local")
+
+
+def is_url(directory: str | None) -> bool:
+    """Whether a directory is the URL of a store."""
+    return directory is not None and SCHEME in directory
+
+
+def protocol_of(url: str) -> str:
+    """Return the part of a URL that names the kind of store."""
+    return url.partition(SCHEME)[0]
+
+
+def url_problem(directory: str) -> str | None:
+    """Return what is expected in the place of a directory that cannot be used; None: it may be used."""
+    if not is_url(directory):
+        return None
+    protocol, _, rest = directory.partition(SCHEME)
+    if protocol not in WITHOUT_BUCKET and (not rest or rest.startswith("/")) and protocol != "hdfs":
+        return f"a URL with a bucket, such as {protocol}://bucket/run"
+    try:
+        import fsspec
+    except ImportError:
+        return "a directory: URLs need the package fsspec (pip install 'verl-rollout-dump[remote]')"
+    try:
+        fsspec.get_filesystem_class(protocol)
+    except ValueError:
+        return KNOWN
+    except ImportError as error:
+        return f"a store whose package is installed ({error})"
+    return None

@@ -1,0 +1,116 @@
+"""Compare two dumps, or two ranges of steps of one: score per step, and the prompts that changed most.
+
+All from the indexes: prompts are told apart by their hashes, and only the texts that are shown are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verl_rollout_dump.reader import Dump
+
+# --by -> the column of the index that tells which rollouts belong together
+KEYS = {"prompt": "prompt_group", "uid": "uid_group"}
+
+
+class StepScores(NamedTuple):
+    """The mean score of a step in both dumps; null where a dump does not have the step."""
+
+    step: int
+    before: float | None
+    after: float | None
+
+    @property
+    def change(self) -> float | None:
+        """After minus before."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+
+@dataclass(frozen=True)
+class PromptChange:
+    """A prompt in both: mean scores, number of rollouts, and the place (step, index) of its best rollout in each."""
+
+    before: float
+    after: float
+    rollouts_before: int
+    rollouts_after: int
+    place_before: tuple[int, int]
+    place_after: tuple[int, int]
+
+    @property
+    def change(self) -> float:
+        """After minus before."""
+        return self.after - self.before
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the change for scripts."""
+        return {**vars(self), "change": self.change}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The records of a dump (or of some steps) that have a score."""
+
+    keys: NDArray[np.uint64]
+    scores: NDArray[np.float64]
+    steps: NDArray[np.int64]
+    indexes: NDArray[np.int64]
+
+
+def scored_records(dump: Dump, steps: Collection[int], by: str) -> Scored:
+    """Collect keys and scores of steps from the index. `by`: a key of `KEYS`."""
+    parts: list[tuple[Any, Any, Any, Any]] = []
+    for step in steps:
+        scores, keys = dump.scores(step), dump.column(step, KEYS[by])
+        good = np.isfinite(scores) & (keys != 0)
+        indexes = np.flatnonzero(good)
+        parts.append((keys[good], scores[good], np.full(len(indexes), step), indexes))
+    if not parts:
+        parts = [(np.array([], np.uint64), np.array([]), np.array([], np.int64), np.array([], np.int64))]
+    return Scored(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def step_scores(before: Dump, after: Dump) -> list[StepScores]:
+    """Return the mean scores of all steps of two dumps side by side."""
+    steps = sorted({*before.steps, *after.steps})
+    return [StepScores(step, mean_score(before, step), mean_score(after, step)) for step in steps]
+
+
+def mean_score(dump: Dump, step: int) -> float | None:
+    """Return the mean score of a step; null where it has none."""
+    scores = dump.scores(step)
+    finite = scores[np.isfinite(scores)]
+    return float(finite.mean()) if len(finite) else None
+
+
+def prompt_changes(before: Scored, after: Scored) -> list[PromptChange]:
+    """Return the prompts that are in both, those that got worse first."""
+    one, other = by_key(before), by_key(after)
+    changes = [
+        PromptChange(mean_before, mean_after, count_before, count_after, place_before, place_after)
+        for key in one.keys() & other.keys()
+        for (mean_before, count_before, place_before) in [one[key]]
+        for (mean_after, count_after, place_after) in [other[key]]
+    ]
+    return sorted(changes, key=lambda change: (change.change, change.place_before))
+
+
+def by_key(scored: Scored) -> dict[int, tuple[float, int, tuple[int, int]]]:
+    """Return for each key its mean score, its number of rollouts, and the place of the best one."""
+    if not len(scored.keys):
+        return {}
+    order = np.lexsort((-scored.scores, scored.keys))
+    keys, scores = scored.keys[order], scored.scores[order]
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    counts = np.diff(np.r_[starts, len(keys)])
+    means = np.add.reduceat(scores, starts) / counts
+    best = order[starts]
+    return {
+        int(key): (float(mean), int(count), (int(scored.steps[row]), int(scored.indexes[row])))
+        for key, mean, count, row in zip(keys[starts], means, counts, best, strict=True)
+    }

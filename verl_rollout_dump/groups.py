@@ -1,0 +1,50 @@
+"""The groups of a step: the rollouts of one prompt, and whether their scores differ. From the index alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verl_rollout_dump.reader import Dump
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rollouts of one prompt in a step: their indexes and scores (null: none that is a number)."""
+
+    step: int
+    indexes: list[int]
+    scores: list[float | None]
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the scores that are there."""
+        known = [score for score in self.scores if score is not None]
+        return sum(known) / len(known) if known else None
+
+    @property
+    def has_signal(self) -> bool:
+        """Say whether scores differ; a rollout alone has nothing to differ from."""
+        return len(set(self.scores)) > 1
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the group for scripts."""
+        return {**vars(self), "mean": self.mean, "has_signal": self.has_signal}
+
+
+def groups_of_step(dump: Dump, step: int) -> list[Group]:
+    """Return the groups of a step, in the order of their first rollouts."""
+    scores = dump.scores(step)
+    _, first, inverse = np.unique(dump.groups(step), return_index=True, return_inverse=True)
+    members: list[list[int]] = [[] for _ in first]
+    for index, group in enumerate(inverse.tolist()):
+        members[group].append(index)
+    in_order = sorted(members, key=lambda indexes: indexes[0])
+    return [Group(step, indexes, [score_or_none(scores[index]) for index in indexes]) for indexes in in_order]
+
+
+def score_or_none(score: Any) -> float | None:
+    """Return a score of the index; None stands for NaN."""
+    return float(score) if np.isfinite(score) else None

@@ -1,0 +1,182 @@
+"""What stands in the report, and in which order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from verl_rollout_dump.cli.choosing import Choice
+from verl_rollout_dump.cli.text import figure, one_line, percent, readable_size
+from verl_rollout_dump.diff import PromptChange, prompt_changes, scored_records
+from verl_rollout_dump.groups import groups_of_step
+from verl_rollout_dump.html_report.charts import histogram, shares_chart, summary_chart
+from verl_rollout_dump.html_report.page import charts, heading, page, record_details, table
+from verl_rollout_dump.reader import Dump, DumpReadError
+from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress
+from verl_rollout_dump.reader.roles import text_of
+from verl_rollout_dump.stats import NumberSummary, StepStats, step_stats
+from verl_rollout_dump.step_ranges import format_steps
+
+EXTRAS_SHOWN = 24
+EXAMPLES = 5
+STEPS_IN_TABLE = 200
+GROUPS_SHOWN = 30
+
+
+@dataclass
+class ReportSource:
+    """A dump with its index made, and the figures of its steps."""
+
+    dump: Dump
+    stats: list[StepStats]
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps that there are records of."""
+        return [stats.step for stats in self.stats if stats.records]
+
+
+def write_report(dump: Dump, target: Path, workers: int = 1, on_progress: OnProgress = ignore_progress) -> None:
+    """Write the report; the file appears when it is whole. Reads the dump twice. Raises `DumpReadError`."""
+    if not target.absolute().parent.is_dir():
+        raise DumpReadError(f"{target.parent} is not a directory; make it first")
+    dump.make_index(workers, on_progress)
+    source = ReportSource(dump, list(step_stats(dump, workers, on_progress)))
+    if not source.steps:
+        raise DumpReadError(f"{dump.path} holds no records to report on")
+    temporary = target.with_name(f"{target.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        for piece in page(f"Rollouts of {dump.path.absolute().name}", sections(source)):
+            file.write(piece)
+    os.replace(temporary, target)
+
+
+def sections(source: ReportSource) -> Iterator[str]:
+    """Yield the sections of the report."""
+    yield overview(source)
+    yield heading("Scores")
+    yield charts([summary_of("score", source, [stats.score for stats in source.stats]), *distributions(source)])
+    yield heading("Responses", "Lengths are characters. A group without signal has equal scores throughout.")
+    lengths = [stats.response_length for stats in source.stats]
+    yield charts([summary_of("response length", source, lengths), shares_chart(source.stats)])
+    yield extras(source)
+    yield from examples(source)
+    yield changes(source)
+    yield groups(source)
+    yield steps_table(source)
+
+
+def overview(source: ReportSource) -> str:
+    """What was read."""
+    dump, run = source.dump, source.dump.run or {}
+    records = sum(stats.records for stats in source.stats)
+    told = f"{records} records of steps {format_steps(source.steps)}, {readable_size(dump.size)}"
+    versions = ", ".join(f"{name} {version}" for name, version in (run.get("versions") or {}).items())
+    state = f"state: {run['state']}. {versions}" if "state" in run else "no run.json"
+    title = f"Rollouts of {dump.path.absolute().name}"
+    return heading(title, told).replace("h2", "h1") + heading("", state).replace("<h2></h2>", "")
+
+
+def summary_of(title: str, source: ReportSource, figures: list[NumberSummary]) -> str:
+    """The curve of a column over the steps."""
+    return summary_chart(title, [stats.step for stats in source.stats], figures)
+
+
+def distributions(source: ReportSource) -> Iterator[str]:
+    """How the scores are distributed in the first, the middle and the last step."""
+    steps = source.steps
+    for step in dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1])):
+        yield histogram(f"scores of step {step}", source.dump.scores(step))
+
+
+def extras(source: ReportSource) -> str:
+    """The curves of all numeric extras."""
+    names = list(dict.fromkeys(name for stats in source.stats for name in stats.extras))
+    if not names:
+        return ""
+    curves = [
+        summary_of(one_line(name, 60), source, [stats.extras.get(name, NumberSummary()) for stats in source.stats])
+        for name in names[:EXTRAS_SHOWN]
+    ]
+    more = f"{len(names) - EXTRAS_SHOWN} more are in `stats --csv`." if len(names) > EXTRAS_SHOWN else ""
+    return heading("Extras", more) + charts(curves)
+
+
+def examples(source: ReportSource) -> Iterator[str]:
+    """The best and the worst records of the last step."""
+    last = source.steps[-1]
+    for title, choice in (
+        ("Worst", Choice([last], worst=EXAMPLES)),
+        ("Best", Choice([last], best=EXAMPLES)),
+    ):
+        yield heading(f"{title} of step {last}")
+        for row in choice.rows(source.dump):
+            score = figure(float(source.dump.scores(row.step)[row.index]))
+            shown = one_line(text_of(row.record, "prompt"), 80)
+            yield record_details(f"{score}  index {row.index}  {shown}", row.record)
+
+
+def changes(source: ReportSource) -> str:
+    """The prompts whose scores changed most between the first and the last third of the steps."""
+    third = max(1, len(source.steps) // 3)
+    early, late = source.steps[:third], source.steps[-third:]
+    if len(source.steps) < 2:
+        return ""
+    found = prompt_changes(scored_records(source.dump, early, "prompt"), scored_records(source.dump, late, "prompt"))
+    told = f"Steps {format_steps(early)} against {format_steps(late)}: {len(found)} prompts are in both."
+    worse = [change for change in found if change.change < 0][:EXAMPLES]
+    better = [change for change in reversed(found) if change.change > 0][:EXAMPLES]
+    shown = "".join(changed(source.dump, change) for change in (*worse, *better))
+    return heading("Prompts that changed most", told) + shown
+
+
+def changed(dump: Dump, change: PromptChange) -> str:
+    """A prompt that changed, with its best response before and after."""
+    before, after = (dump.raw_record(*place) for place in (change.place_before, change.place_after))
+    record = {
+        "input": text_of(after, "prompt"),
+        "output": text_of(after, "response"),
+        "response before": text_of(before, "response"),
+    }
+    shown = one_line(text_of(after, "prompt"), 80)
+    return record_details(f"{change.change:+.4f}  ({change.before:.4f} → {change.after:.4f})  {shown}", record)
+
+
+def groups(source: ReportSource) -> str:
+    """The groups of the last step."""
+    last = source.steps[-1]
+    found = [group for group in groups_of_step(source.dump, last) if len(group.indexes) > 1]
+    if not found:
+        return ""
+    silent = sum(not group.has_signal for group in found)
+    rows = [
+        (
+            str(group.indexes[0]),
+            figure(group.mean),
+            "yes" if group.has_signal else "no",
+            " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:16]),
+            one_line(text_of(source.dump.raw_record(last, group.indexes[0]), "prompt"), 100),
+        )
+        for group in found[:GROUPS_SHOWN]
+    ]
+    told = f"{len(found)} groups, {silent} without signal."
+    return heading(f"Groups of step {last}", told) + table(("index", "mean", "signal", "scores", "prompt"), rows)
+
+
+def steps_table(source: ReportSource) -> str:
+    """The figures of the last steps."""
+    headings = ("step", "records", "score", "std", "min", "max", "length", "empty", "doubled", "cut", "no signal")
+    rows = [
+        (
+            str(stats.step),
+            str(stats.records),
+            *(figure(value) for value in (stats.score.mean, stats.score.std, stats.score.min, stats.score.max)),
+            figure(stats.response_length.mean, 0),
+            *(percent(share) for share in (stats.empty, stats.duplicated, stats.truncated)),
+            f"{stats.groups_without_signal}/{stats.groups}",
+        )
+        for stats in source.stats[-STEPS_IN_TABLE:]
+    ]
+    return heading("Steps") + table(headings, rows)

@@ -1,0 +1,216 @@
+"""`open_dump`: a dump as a lazy sequence of records.
+
+Opening reads the names of the files and nothing else. Iterating streams; `record(step, index)` seeks. An index is
+made of a file when it is first needed, and kept (see `index_cache`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verl_rollout_dump.reader import frames
+from verl_rollout_dump.reader.errors import DumpReadError, Problem
+from verl_rollout_dump.reader.files import DumpFile, dump_files, read_run_record
+from verl_rollout_dump.reader.index import FileIndex, index_files
+from verl_rollout_dump.reader.index_cache import IndexCache
+from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress, size_of
+from verl_rollout_dump.reader.parsing import Record, parse_line
+from verl_rollout_dump.reader.rows import Row, read_rows
+from verl_rollout_dump.reader.streams import read_span
+from verl_rollout_dump.serialization import decode_markers
+
+
+class Place(NamedTuple):
+    """Where a record lies; `offset` and `length` are bytes of the uncompressed file."""
+
+    path: Path
+    offset: int
+    length: int
+
+
+def open_dump(path: str | Path) -> Dump:
+    """Open a dump: a directory, or one file. Raises `DumpReadError` where nothing is there to read."""
+    return Dump(Path(path).expanduser())
+
+
+class Dump:
+    """An open dump. A context manager; closing it keeps the indexes that were made.
+
+    `(step, index)` names a record: `index` counts the readable records of a step from 0. Lines that yield no record
+    are passed over and listed in `problems`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files: list[DumpFile] = []
+        self._cache = IndexCache(path)
+        self.refresh()
+        if not self._files:
+            raise DumpReadError(f"{path} holds no step files (such as 1.jsonl): nothing was dumped there yet")
+
+    @property
+    def files(self) -> list[DumpFile]:
+        """The files, ordered by step."""
+        return list(self._files)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files as they lie on the disk."""
+        return sum(map(size_of, self._files))
+
+    @property
+    def run(self) -> dict[str, Any] | None:
+        """The content of `run.json`, or None where another program wrote the dump."""
+        return read_run_record(self.path)
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps that there are records of, rising; known from the names of the files where they say it."""
+        known = {file.step for file in self._files if file.step is not None}
+        for file in self._files:
+            if file.step is None:
+                known.update(self.index_of(file).steps)
+        return sorted(known)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The lines that yield no record, at most 100 of each file. Makes the index of all files."""
+        return [problem for file in self._files for problem in self.index_of(file).problems]
+
+    def __len__(self) -> int:
+        return sum(len(self.index_of(file)) for file in self._files)
+
+    def __iter__(self) -> Iterator[Record]:
+        return self.records()
+
+    def __enter__(self) -> Dump:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Keep the indexes that were made, for the next time."""
+        self._cache.save()
+
+    def refresh(self) -> None:
+        """Look at the folder again: new files are seen, files that changed are indexed anew when needed."""
+        self._files = dump_files(self.path)
+
+    def rows(self, steps: Iterable[int] | None = None) -> Iterator[Row]:
+        """Stream records with their places, as they stand in the files: markers are not decoded."""
+        wanted = None if steps is None else set(steps)
+        return read_rows(self._files, wanted)
+
+    def records(self, steps: Iterable[int] | None = None) -> Iterator[Record]:
+        """Stream records (of some steps), markers decoded. Memory does not grow with the dump."""
+        return (decode_markers(row.record) for row in self.rows(steps))
+
+    def record(self, step: int, index: int) -> Record:
+        """Return one record, markers decoded. Raises `DumpReadError` where there is none."""
+        record: Record = decode_markers(self.raw_record(step, index))
+        return record
+
+    def raw_record(self, step: int, index: int) -> Record:
+        """Return one record as it stands in the file. Raises `DumpReadError` where there is none."""
+        value = parse_line(read_span(*self.place(step, index)))
+        if not isinstance(value, dict):
+            raise DumpReadError(f"{self.path}: record {index} of step {step} changed while it was read; try again")
+        return value
+
+    def place(self, step: int, index: int) -> Place:
+        """Return where a record lies. Raises `DumpReadError`."""
+        before = 0
+        for file, file_index, rows in self._parts(step):
+            if before <= index < before + len(rows):
+                row = rows[index - before]
+                offset, length = (int(file_index.columns[name][row]) for name in ("offset", "length"))
+                return Place(file.path, offset, length)
+            before += len(rows)
+        if not before:
+            raise DumpReadError(f"{self.path} has no step {step}. Steps: {shown_steps(self.steps)}")
+        raise DumpReadError(f"step {step} has {before} records, so the index is 0 to {before - 1}, not {index}")
+
+    def column(self, step: int, name: str) -> NDArray[Any]:
+        """Return a column of the index (see `index.COLUMNS`) for the records of a step."""
+        parts = [index.columns[name][rows] for _, index, rows in self._parts(step)]
+        return np.concatenate(parts) if parts else np.array([])
+
+    def scores(self, step: int) -> NDArray[np.float64]:
+        """Return the scores of a step; NaN where a record has none that is a number."""
+        return self.column(step, "score")
+
+    def groups(self, step: int) -> NDArray[np.uint64]:
+        """Return for each record of a step what it shares with the other rollouts of its prompt.
+
+        That is the uid where several records share one, else the prompt.
+        """
+        by_uid = self.column(step, "uid_group")
+        shared = len(np.unique(by_uid)) < len(by_uid) and bool(np.all(by_uid))
+        return by_uid if shared else self.column(step, "prompt_group")
+
+    def index_of(self, file: DumpFile) -> FileIndex:
+        """Return the index of a file, made now if need be."""
+        found = self._cache.get(file.path)
+        if found is None:
+            (found,) = self._make_indexes([file])
+        return found
+
+    def has_index(self, file: DumpFile) -> bool:
+        """Say whether the index of a file is there already."""
+        return self._cache.get(file.path) is not None
+
+    def make_index(self, workers: int = 1, on_progress: OnProgress = ignore_progress) -> None:
+        """Make the indexes that are missing, by several processes where there is much to do.
+
+        `on_progress` gets the bytes done since its last call.
+        """
+        missing = [file for file in self._files if not self.has_index(file)]
+        self._make_indexes(missing, workers, on_progress)
+
+    def _make_indexes(
+        self, files: list[DumpFile], workers: int = 1, on_progress: OnProgress = ignore_progress
+    ) -> list[FileIndex]:
+        keys = [self._cache.key(file.path) for file in files]
+        made = [index for some in for_files(index_files, files, workers, on_progress) for index in some]
+        for key, index in zip(keys, made, strict=True):
+            self._cache.put(key, index)
+        return made
+
+    def _parts(self, step: int) -> Iterator[tuple[DumpFile, FileIndex, NDArray[np.intp]]]:
+        for file in self._files:
+            if file.step in (step, None):
+                index = self.index_of(file)
+                yield file, index, index.rows_of(step)
+
+    def to_arrow(self) -> Any:
+        """Return all records as a `pyarrow.Table`; nested values stay nested. Needs pyarrow."""
+        return frames.to_arrow(self)
+
+    def to_pandas(self) -> Any:
+        """Return all records as a `pandas.DataFrame`. Needs pandas."""
+        return frames.to_pandas(self)
+
+    def to_polars(self) -> Any:
+        """Return all records as a `polars.DataFrame`. Needs polars and pyarrow."""
+        return frames.to_polars(self)
+
+    def to_datasets(self) -> Any:
+        """Return all records as a `datasets.Dataset`. Needs datasets."""
+        return frames.to_datasets(self)
+
+
+def shown_steps(steps: list[int]) -> str:
+    """Return a list of steps for people, short."""
+    from verl_rollout_dump.step_ranges import format_steps
+
+    text = format_steps(steps)
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,88 @@
+"""Follow a dump while a training writes it: records come as soon as their lines are whole.
+
+Our files appear whole. verl's own writer, and others, fill a file under its final name; of such a file the lines that
+end in a line feed count, and the rest is read again later. A file that was replaced or cut is read anew.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.files import DumpFile, dump_files
+from verl_rollout_dump.reader.index import step_of_record
+from verl_rollout_dump.reader.lines import read_lines
+from verl_rollout_dump.reader.parsing import record_of
+from verl_rollout_dump.reader.rows import Row
+from verl_rollout_dump.reader.streams import open_stream, skip
+
+
+@dataclass
+class Position:
+    """How far a file has been read. `offset` and `size` are bytes."""
+
+    inode: int
+    offset: int = 0
+    line: int = 0
+    records: int = 0
+    size: int = 0
+    changed: int = 0
+
+
+class Follower:
+    """Reads what is new in a dump at each `poll()`."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path).expanduser()
+        self._positions: dict[Path, Position] = {}
+
+    def skip_existing(self) -> None:
+        """Pass over what is there already."""
+        for _ in self.poll():
+            pass
+
+    def poll(self) -> Iterator[Row]:
+        """Yield the records that are new since the last poll. A folder that is not there yet holds none."""
+        if not self._path.exists():
+            return
+        for file in dump_files(self._path):
+            try:
+                status = os.stat(file.path)
+            except FileNotFoundError:  # superseded between the listing and now
+                continue
+            position = self._positions.get(file.path)
+            if position is None or position.inode != status.st_ino or status.st_size < position.size:
+                position = self._positions[file.path] = Position(status.st_ino)
+            if (status.st_size, status.st_mtime_ns) != (position.size, position.changed):
+                yield from read_new(file, position)
+                position.size, position.changed = status.st_size, status.st_mtime_ns
+
+
+def read_new(file: DumpFile, position: Position) -> Iterator[Row]:
+    """Yield the records behind a position and move it."""
+    with open_stream(file.path) as stream:
+        skip(stream, position.offset) if file.path.suffix != ".jsonl" else stream.seek(position.offset)
+        try:
+            for line in read_lines(stream):
+                record = record_of(line)
+                if not line.is_ended and not isinstance(record, dict):
+                    return
+                position.offset += line.length + line.is_ended
+                position.line += line.is_ended
+                if isinstance(record, dict):
+                    index, position.records = position.records, position.records + 1
+                    yield Row(step_of_record(record, file), index, file.path, position.line, record)
+        except DumpReadError:  # a compressed file that is not whole yet: its rest comes with the next poll
+            return
+
+
+def follow(path: str | Path, seconds: float = 1.0) -> Iterator[Row]:
+    """Yield the records of a dump, those that are there and those that come, without end; looks every `seconds`."""
+    follower = Follower(path)
+    while True:
+        yield from follower.poll()
+        time.sleep(seconds)

@@ -1,0 +1,144 @@
+"""The index of a file: where each record lies, its step, its score, and its group.
+
+A few numbers per record (48 bytes), so that one record of gigabytes is one seek away, and lists and curves of
+scores need no text.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verl_rollout_dump.reader.errors import UNREADABLE, DumpReadError, Problem
+from verl_rollout_dump.reader.files import DumpFile
+from verl_rollout_dump.reader.lines import LONGEST_LINE, Line, read_lines
+from verl_rollout_dump.reader.parsing import Record, excerpt, record_of
+from verl_rollout_dump.reader.roles import prompt_uid, score_of, text_of
+from verl_rollout_dump.reader.streams import open_stream
+
+# name -> dtype of each column; offsets and lengths are bytes of the uncompressed file.
+COLUMNS: dict[str, type[np.generic]] = {
+    "offset": np.uint64,
+    "length": np.uint64,
+    "step": np.int64,
+    "score": np.float64,  # NaN: none that is a number
+    "uid_group": np.uint64,  # 0: no uid
+    "prompt_group": np.uint64,
+}
+NO_STEP = -1
+PROBLEMS_KEPT = 100  # of one file; all are counted
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    """The index of one file: equally long columns (see `COLUMNS`), one value per record."""
+
+    columns: dict[str, NDArray[np.generic]]
+    problems: list[Problem] = field(default_factory=list)
+    problem_count: int = 0
+
+    def __len__(self) -> int:
+        return len(self.columns["offset"])
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps that the file holds, rising."""
+        return [int(step) for step in np.unique(self.columns["step"])]
+
+    def rows_of(self, step: int) -> NDArray[np.intp]:
+        """Return the rows that belong to a step."""
+        return np.flatnonzero(self.columns["step"] == step)
+
+
+class IndexRows:
+    """Collects the rows of an index."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[float]] = {name: [] for name in COLUMNS}
+        self.problems: list[Problem] = []
+        self.problem_count = 0
+
+    def add(self, line: Line, record: Record, step: int) -> None:
+        """Add a record."""
+        score = score_of(record)
+        uid = prompt_uid(record)
+        values = (
+            line.offset,
+            line.length,
+            step,
+            math.nan if score is None else score,
+            0 if uid is None else short_hash(uid),
+            short_hash(text_of(record, "prompt")),
+        )
+        for column, value in zip(self._values.values(), values, strict=True):
+            column.append(value)
+
+    def add_problem(self, problem: Problem) -> None:
+        """Count a line that yields no record; the first ones are kept."""
+        self.problem_count += 1
+        if len(self.problems) < PROBLEMS_KEPT:
+            self.problems.append(problem)
+
+    def finish(self) -> FileIndex:
+        """Return the index."""
+        columns = {name: np.array(values, dtype=COLUMNS[name]) for name, values in self._values.items()}
+        return FileIndex(columns, self.problems, self.problem_count)
+
+
+def short_hash(text: str) -> int:
+    """Return 64 bits that stand for a text, the same in every process."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+
+
+def step_of_record(record: Record, file: DumpFile) -> int:
+    """Return the step of a record: its file's, else its own, else `NO_STEP`."""
+    if file.step is not None:
+        return file.step
+    own = record.get("step")
+    if not isinstance(own, (int, float)) or not math.isfinite(own):
+        return NO_STEP
+    return int(own)
+
+
+def index_file(file: DumpFile, longest_line: int = LONGEST_LINE) -> FileIndex:
+    """Read a file through and return its index. Raises `DumpReadError` where it cannot be opened."""
+    rows = IndexRows()
+    line = Line(0, 0, -1, b"", True)
+    with open_stream(file.path) as stream:
+        try:
+            for line in read_lines(stream, longest_line):
+                record = record_of(line)
+                if isinstance(record, dict):
+                    rows.add(line, record, step_of_record(record, file))
+                elif record is not None:
+                    rows.add_problem(Problem(file.path, line.number, line.offset, record, excerpt(line.data)))
+        except (DumpReadError, OSError) as error:  # broken compression, a failing disk: what came before it counts
+            end = line.offset + line.length + 1
+            rows.add_problem(Problem(file.path, line.number + 1, end, UNREADABLE, str(error)))
+    return rows.finish()
+
+
+def index_files(files: list[DumpFile]) -> list[FileIndex]:
+    """Index several files; one that cannot be opened (any more) is an empty index with a problem."""
+    return [index_or_problem(file) for file in files]
+
+
+def index_or_problem(file: DumpFile) -> FileIndex:
+    """Index a file; where it cannot be opened, the index is empty and says so."""
+    try:
+        return index_file(file)
+    except DumpReadError as error:
+        rows = IndexRows()
+        rows.add_problem(Problem(file.path, 0, 0, UNREADABLE, str(error)))
+        return rows.finish()
+
+
+def path_key(path: Path) -> tuple[str, int, int]:
+    """Return what changes when a file changes: name, size in bytes, time of change in ns. Raises OSError."""
+    status = path.stat()
+    return path.name, status.st_size, status.st_mtime_ns

@@ -1,0 +1,137 @@
+"""Where the indexes of a dump are kept: in `DIR/reader.index`, else in the user's cache directory, else in memory.
+
+The file is a NumPy archive: the columns of all files, one behind the other, and a JSON table of the files (name,
+size, time of change, records, problems). An entry counts while its file is as it was. Small dumps keep no index:
+reading them again costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from verl_rollout_dump.reader.errors import Problem
+from verl_rollout_dump.reader.index import COLUMNS, FileIndex, path_key
+
+FILENAME = "reader.index"
+FORMAT = 1
+WORTH_KEEPING = 16 << 20  # bytes of files; below, indexing takes less than a tenth of a second
+
+Key = tuple[str, int, int]
+
+
+class IndexCache:
+    """The indexes of the files of one dump, by name, size and time of change."""
+
+    def __init__(self, dump: Path) -> None:
+        self._dump = dump if dump.is_dir() else dump.parent
+        self._entries: dict[Key, FileIndex] = {}
+        self._places = [self._dump / FILENAME, cache_place(self._dump)]
+        self._unsaved = 0  # bytes of files that were indexed and are not kept yet
+        for place in self._places:
+            self._entries |= load(place, self._dump)
+
+    def get(self, path: Path) -> FileIndex | None:
+        """Return the index of a file as it is now, or None."""
+        try:
+            return self._entries.get(self._key(path))
+        except FileNotFoundError:  # moved away since the folder was listed
+            return None
+
+    def put(self, key: Key, index: FileIndex) -> None:
+        """Keep an index. `key` was taken before the file was read, so a file that grew meanwhile is read again."""
+        self._entries[key] = index
+        self._unsaved += key[1]
+
+    def key(self, path: Path) -> Key:
+        """Return what an index of a file is kept under. Raises OSError."""
+        return self._key(path)
+
+    def save(self) -> Path | None:
+        """Write the indexes of files as they are now, where they can be kept; return where, or None."""
+        if self._unsaved < WORTH_KEEPING:
+            return None
+        entries = {key: index for key, index in dict(self._entries).items() if self._is_current(key)}
+        for place in self._places:
+            if write(place, entries):
+                self._unsaved = 0
+                return place
+        return None
+
+    def _is_current(self, key: Key) -> bool:
+        path = self._dump / key[0]
+        return path.exists() and self._key(path) == key
+
+    def _key(self, path: Path) -> Key:
+        _, size, changed = path_key(path)
+        return os.path.relpath(path, self._dump), size, changed
+
+
+def cache_place(dump: Path) -> Path:
+    """Return where the index of a dump is kept whose folder cannot be written."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    name = blake2b(os.fsencode(dump.absolute()), digest_size=12).hexdigest()
+    return Path(base) / "verl_rollout_dump" / f"{name}.index"
+
+
+def write(place: Path, entries: dict[Key, FileIndex]) -> bool:
+    """Write the cache file, whole or not at all; False where it cannot be written there."""
+    table = [
+        {
+            "key": key,
+            "records": len(index),
+            "problem_count": index.problem_count,
+            "problems": [[problem.line, problem.offset, problem.kind, problem.found] for problem in index.problems],
+        }
+        for key, index in entries.items()
+    ]
+    header = orjson.dumps({"format": FORMAT, "files": table})
+    arrays: dict[str, Any] = {
+        name: np.concatenate([index.columns[name] for index in entries.values()] or [np.array([], dtype)])
+        for name, dtype in COLUMNS.items()
+    }
+    arrays["header"] = np.frombuffer(header, np.uint8)
+    temporary = place.with_name(f"{place.name}.{os.getpid()}.tmp")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            np.savez(file, **arrays)
+        os.replace(temporary, place)
+    except OSError:  # read-only or full: the caller tries the next place
+        if temporary.exists():
+            temporary.unlink()
+        return False
+    return True
+
+
+def load(place: Path, dump: Path) -> dict[Key, FileIndex]:
+    """Read a cache file; nothing where there is none or it is not one of ours (it is made anew then)."""
+    try:
+        with np.load(place, allow_pickle=False) as archive:
+            header = orjson.loads(archive["header"].tobytes())
+            columns = {name: archive[name].astype(dtype, copy=False) for name, dtype in COLUMNS.items()}
+        return entries_of(header, columns, dump) if header.get("format") == FORMAT else {}
+    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile):
+        return {}
+
+
+def entries_of(header: dict[str, Any], columns: dict[str, Any], dump: Path) -> dict[Key, FileIndex]:
+    """Cut the columns of all files into those of each."""
+    entries: dict[Key, FileIndex] = {}
+    start = 0
+    for row in header["files"]:
+        stop = start + row["records"]
+        part = {name: column[start:stop] for name, column in columns.items()}
+        name, size, changed = row["key"]
+        problems = [Problem(dump / name, *entry) for entry in row["problems"]]
+        entries[name, size, changed] = FileIndex(part, problems, row["problem_count"])
+        start = stop
+    if any(len(column) != start for column in columns.values()):
+        raise ValueError("the columns do not have the length that the table of files says")
+    return entries

@@ -1,0 +1,76 @@
+"""Cut a stream into lines, in bounded memory whatever the stream holds.
+
+Lines end in `\\n` and in nothing else: Python's `str.splitlines` would also cut at U+2028. A line longer than
+`LONGEST_LINE` is passed over; only its beginning is kept, to be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from verl_rollout_dump.reader.streams import BLOCK
+
+LONGEST_LINE = 256 << 20  # bytes
+BEGINNING = 200  # bytes kept of a line that is too long
+BOM = b"\xef\xbb\xbf"
+
+
+class Line(NamedTuple):
+    """A line: `number` counts from 1; `offset` and `length` are bytes, without the line feed."""
+
+    number: int
+    offset: int
+    length: int
+    data: bytes
+    is_ended: bool
+
+    @property
+    def is_too_long(self) -> bool:
+        """Say whether `data` is only the beginning."""
+        return self.length > len(self.data)
+
+
+class PendingLine:
+    """The pieces of a line whose end has not come yet."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._pieces: list[bytes] = []
+        self.length = 0
+
+    def add(self, piece: bytes) -> None:
+        """Add a piece; beyond the longest line only the beginning is kept."""
+        self.length += len(piece)
+        self._pieces.append(piece)
+        if self.length > self._longest:
+            self._pieces = [b"".join(self._pieces)[:BEGINNING]]
+
+    def take(self) -> tuple[bytes, int]:
+        """Return the data and the true length, and begin anew."""
+        taken = b"".join(self._pieces), self.length
+        self._pieces, self.length = [], 0
+        return taken
+
+
+def read_lines(file: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[Line]:
+    """Yield the lines of a stream from where it stands; the last one may lack its line feed."""
+    number, offset = 1, 0
+    pending = PendingLine(longest)
+    while block := file.read(BLOCK):
+        parts = block.split(b"\n")
+        rest = parts.pop()
+        for part in parts:
+            if pending.length or len(part) > longest:
+                pending.add(part)
+                part, length = pending.take()
+            else:
+                length = len(part)
+            yield Line(number, offset, length, part, True)
+            number += 1
+            offset += length + 1
+        if rest:
+            pending.add(rest)
+    if pending.length:
+        part, length = pending.take()
+        yield Line(number, offset, length, part, False)

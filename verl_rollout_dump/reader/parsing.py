@@ -1,0 +1,69 @@
+"""From a line to a record, strictly where it is strict JSON, and as far as sense can be made of it where not.
+
+What is not strict, yet a record: bare `NaN` and `Infinity` (verl's own writer leaves them), a BOM at the start of a
+file, `\\r` before the `\\n`, bytes that are not UTF-8 (they become U+FFFD), half surrogate pairs.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+from verl_rollout_dump.reader.errors import NOT_AN_OBJECT, NOT_JSON, TOO_LONG, TORN
+from verl_rollout_dump.reader.lines import BOM, Line
+from verl_rollout_dump.serialization.text import repair_text
+
+Record = dict[str, Any]
+SHOWN = 80  # bytes of a bad line that are shown
+
+
+def parse_line(data: bytes) -> Any:
+    """Return the value of a line; `ValueError` where no JSON can be made of it."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return parse_leniently(data)
+
+
+def parse_leniently(data: bytes) -> Any:
+    """Parse what is not strict JSON, as Python's json does; `ValueError` where it is not JSON at all."""
+    text = data.removeprefix(BOM).decode("utf-8", "replace")
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return with_valid_text(value)
+
+
+def with_valid_text(value: Any) -> Any:
+    """Return a value whose texts can all be written as UTF-8 again."""
+    if isinstance(value, str):
+        return repair_text(value)
+    if isinstance(value, list):
+        return [with_valid_text(item) for item in value]
+    if isinstance(value, dict):
+        return {repair_text(key): with_valid_text(item) for key, item in value.items()}
+    return value
+
+
+def record_of(line: Line) -> Record | str | None:
+    """Return the record of a line; a text that says what is wrong with it; None for a blank line."""
+    try:
+        value = orjson.loads(line.data)
+    except orjson.JSONDecodeError:
+        if line.is_too_long:
+            return TOO_LONG
+        if not line.data.strip(b" \t\r" + BOM):
+            return None
+        try:
+            value = parse_leniently(line.data)
+        except ValueError:
+            return NOT_JSON if line.is_ended else TORN
+    return value if isinstance(value, dict) else NOT_AN_OBJECT
+
+
+def excerpt(data: bytes) -> str:
+    """Return the beginning of a bad line, safe to print."""
+    return ascii(data[:SHOWN].decode("utf-8", "replace"))

@@ -1,0 +1,57 @@
+"""Stream the records of files, each with its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.files import DumpFile
+from verl_rollout_dump.reader.index import step_of_record
+from verl_rollout_dump.reader.lines import read_lines
+from verl_rollout_dump.reader.parsing import Record, excerpt, record_of
+from verl_rollout_dump.reader.streams import open_stream
+
+
+@dataclass(slots=True)
+class Row:
+    """A record and its place: `index` counts the readable records of its step from 0, `line` those of the file from 1.
+
+    The record is as it stands in the file: markers are not decoded.
+    """
+
+    step: int
+    index: int
+    path: Path
+    line: int
+    record: Record
+
+
+def read_rows(files: Sequence[DumpFile], steps: Collection[int] | None = None) -> Iterator[Row]:
+    """Yield the readable records of files, of some steps or of all. Bad lines are passed over."""
+    counts: Counter[int] = Counter()
+    for file in files:
+        if steps is not None and file.step is not None and file.step not in steps:
+            continue
+        with open_stream(file.path) as stream:
+            for line in read_lines(stream):
+                record = record_of(line)
+                if not isinstance(record, dict):
+                    continue
+                step = step_of_record(record, file)
+                if steps is None or step in steps:
+                    yield Row(step, counts[step], file.path, line.number, record)
+                counts[step] += 1
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Yield the records of one file, strictly: raises `DumpReadError` for a line that is no JSON object."""
+    with open_stream(path) as stream:
+        for line in read_lines(stream):
+            record = record_of(line)
+            if not isinstance(record, dict):
+                found = excerpt(line.data)
+                raise DumpReadError(f"{path}, line {line.number}: expected one JSON object, found {found}")
+            yield record

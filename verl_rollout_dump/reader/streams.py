@@ -1,0 +1,141 @@
+"""Open a file of a dump as a stream of lines of bytes: plain, gzip, zstd, or the rows of a Parquet file as JSON lines.
+
+Adding a kind: one function, one row in `OPENERS`. Whatever goes wrong inside a stream is a `DumpReadError`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.optional import require
+
+BLOCK = 4 << 20  # bytes read at a time
+ROWS_PER_READ = 256
+
+
+class CompressedStream(io.RawIOBase):
+    """A compressed stream that tells broken compression as `DumpReadError`."""
+
+    def __init__(self, path: Path, file: BinaryIO, faults: tuple[type[Exception], ...]) -> None:
+        self._path, self._file, self._faults = path, file, faults
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer; 0 at the end. Raises `DumpReadError`."""
+        try:
+            data = self._file.read(len(buffer))
+        except self._faults as error:
+            raise DumpReadError(f"{self._path} cannot be decompressed to its end: {error}") from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the file underneath."""
+        self._file.close()
+        super().close()
+
+
+class GeneratedStream(io.RawIOBase):
+    """A stream of bytes that are made piece by piece."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer; 0 at the end."""
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = piece
+        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file that is not compressed."""
+    return path.open("rb", buffering=0)
+
+
+def open_gzip(path: Path) -> BinaryIO:
+    """Open a gzip file."""
+    faults = (EOFError, OSError, zlib.error)
+    return io.BufferedReader(CompressedStream(path, cast(BinaryIO, gzip.open(path, "rb")), faults), BLOCK)
+
+
+def open_zstd(path: Path) -> BinaryIO:
+    """Open a zstd file. Raises `MissingPackageError`."""
+    zstandard = require("zstandard", f"reading {path.name}")
+    return io.BufferedReader(CompressedStream(path, zstandard.open(path, "rb"), (zstandard.ZstdError,)), BLOCK)
+
+
+def open_parquet(path: Path) -> BinaryIO:
+    """Open a Parquet file (TRL writes its completions so) as JSON lines. Raises `MissingPackageError`."""
+    parquet = require("pyarrow.parquet", f"reading {path.name}")
+    try:
+        file = parquet.ParquetFile(path)
+    except require("pyarrow", "reading Parquet").ArrowInvalid as error:
+        raise DumpReadError(f"{path} is not a Parquet file: {error}") from error
+    return io.BufferedReader(GeneratedStream(parquet_lines(file)), BLOCK)
+
+
+def parquet_lines(file: Any) -> Iterator[bytes]:
+    """Yield the rows of a Parquet file as JSON lines, some at a time."""
+    for batch in file.iter_batches(batch_size=ROWS_PER_READ):
+        yield b"".join(orjson.dumps(row, default=str) + b"\n" for row in batch.to_pylist())
+
+
+OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
+    ".jsonl": open_plain,
+    ".gz": open_gzip,
+    ".zst": open_zstd,
+    ".parquet": open_parquet,
+}
+
+
+def open_stream(path: Path) -> BinaryIO:
+    """Open a file of a dump by its suffix. Raises `DumpReadError` where it cannot be opened or the suffix is none."""
+    opener = OPENERS.get(path.suffix)
+    if opener is None:
+        raise DumpReadError(f"{path}: unknown kind of file. Known: {', '.join(OPENERS)}")
+    try:
+        return opener(path)
+    except OSError as error:
+        raise DumpReadError(f"{path} cannot be opened: {error.strerror or error}") from error
+
+
+def read_span(path: Path, offset: int, length: int) -> bytes:
+    """Return `length` bytes from `offset` (bytes, uncompressed). Raises `DumpReadError`."""
+    with open_stream(path) as file:
+        if path.suffix == ".jsonl":
+            file.seek(offset)
+        else:
+            skip(file, offset)
+        pieces = []
+        while length and (piece := file.read(length)):
+            pieces.append(piece)
+            length -= len(piece)
+    return b"".join(pieces)
+
+
+def skip(file: BinaryIO, size: int) -> None:
+    """Read over `size` bytes."""
+    while size and (piece := file.read(min(size, BLOCK))):
+        size -= len(piece)

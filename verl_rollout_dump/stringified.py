@@ -1,0 +1,87 @@
+"""The marks that `json.dumps(default=str)` leaves: numbers and tensors that became text.
+
+    "3", "0.5", "nan"            np.int64(3), np.float32(0.5): text_number
+    "True"                       np.bool_: text_boolean
+    "tensor([1, 2])", "[1 2]"    a tensor, an array: text_tensor; with "..." in it, values are gone: text_elided
+
+`reading_of` names what a text looks like, `read_back` gives the value. Text that is text by nature (prompts,
+responses, uids) is never looked at; a ground truth or an extracted answer may well be the text "4".
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+INTEGER = re.compile(r"-?(0|[1-9]\d{0,18})")
+FLOAT = re.compile(r"-?\d+\.\d*([eE][-+]?\d+)?|-?\d+[eE][-+]?\d+|-?inf|nan")
+TENSOR = re.compile(r"(?:tensor|array)\((?P<body>.*?)(?P<facts>(,\s*\w+=[^\[\]]*)*)\)", re.DOTALL)
+ARRAY_TEXT = re.compile(r"\[[-+\d.eE\s\[\]naifTruFls]*\]", re.DOTALL)
+LONGEST = 200  # characters of a text that may be a number; tensors may be longer
+TEXT_FIELDS = frozenset(("input", "output", "prompt", "completion", "response", "uid", "request_id", "question"))
+# Fields whose values may be short texts that look like numbers.
+ANSWERS = re.compile(r"gts|ground_truth|pred|answer|extract|label|solution|choice|content|text", re.IGNORECASE)
+
+TEXT_NUMBER = "text_number"
+TEXT_BOOLEAN = "text_boolean"
+TEXT_TENSOR = "text_tensor"
+TEXT_ELIDED = "text_elided"
+
+
+def reading_of(text: str) -> str | None:
+    """Return what a text looks like that was a value once, or None."""
+    if len(text) <= LONGEST:
+        if text in ("True", "False"):
+            return TEXT_BOOLEAN
+        if INTEGER.fullmatch(text) or FLOAT.fullmatch(text):
+            return TEXT_NUMBER
+    if text.startswith(("tensor(", "array(")) and text.endswith(")"):
+        return TEXT_ELIDED if "..." in text else TEXT_TENSOR
+    if text.startswith("[") and text.endswith("]") and "..." in text and ARRAY_TEXT.fullmatch(text.replace("...", "")):
+        return TEXT_ELIDED
+    if text.startswith("[") and " " in text and "," not in text and ARRAY_TEXT.fullmatch(text):
+        return TEXT_TENSOR
+    return None
+
+
+def is_answer(path: str) -> bool:
+    """Say whether a field may hold short texts by nature, such as the answer "4"."""
+    return ANSWERS.search(path) is not None
+
+
+def read_number(text: str) -> Any:
+    """Return the number of a text; None for NaN and infinities, which JSON has no number for."""
+    if INTEGER.fullmatch(text):
+        return int(text)
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def read_tensor(text: str) -> Any:
+    """Return the list or number that a tensor's or array's text shows. Raises ValueError where it is not whole."""
+    match = TENSOR.fullmatch(text)
+    body = match["body"] if match else re.sub(r"(?<=[\d.\]elnfs])\s+(?=[-\d.\[TFni])", ", ", text)
+    try:
+        return finite(ast.literal_eval(re.sub(r"-?\b(nan|inf)\b", "None", body)))
+    except (SyntaxError, TypeError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{text[:60]!r} is not a whole tensor") from error
+
+
+def finite(value: Any) -> Any:
+    """Return numbers and lists of them as they are; anything else is a ValueError."""
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    raise ValueError(f"{value!r} is no number")
+
+
+# what a text looks like -> the value it was
+READ_BACK: dict[str, Callable[[str], Any]] = {
+    TEXT_NUMBER: read_number,
+    TEXT_BOOLEAN: lambda text: text == "True",
+    TEXT_TENSOR: read_tensor,
+}

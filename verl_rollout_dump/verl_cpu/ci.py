@@ -1,0 +1,103 @@
+"""Check that no value of a reward function is lost: two real steps of verl on the CPU, with the strict conf/ci.yaml.
+
+    python -m verl_rollout_dump.verl_cpu.ci REWARD.py [--function compute_score] [hydra overrides of verl ...]
+
+First the function is called on a few questions, which takes seconds and finds most; then verl trains with it; then
+the report of the dump is read. The exit code is 0 only if nothing was lost; otherwise the last lines say what is wrong:
+which key, which type, what to return instead. What was written stays in `outputs/ci`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from verl_rollout_dump.verl_cpu.losses import losses_of
+from verl_rollout_dump.verl_cpu.prepare import MODELS
+from verl_rollout_dump.verl_cpu.train import ASSETS_ROOT, INTERRUPTED, ensure_assets, environment, interrupt, train
+
+CONFIG = "ci"
+OUTPUT_ROOT = Path("outputs/ci")
+PACKAGE = "pkg://"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    options, overrides = parse(arguments)
+    assets = (ASSETS_ROOT / options.model).absolute()
+    folder = (options.out or OUTPUT_ROOT / time.strftime("%Y%m%d-%H%M%S")).absolute()
+    words = [*reward_overrides(options.reward, options.function), *overrides]
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        code = ensure_assets(options.model, assets) or check_reward(assets, words)
+        code = code or train(assets, folder / "verl.log", ["--config-name", CONFIG, *words, dumped_to(folder)])
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    code = code or judge(folder / "rollouts")
+    print("failed" if code else f"passed: no value was lost; the dump is in {folder / 'rollouts'}", flush=True)
+    return code
+
+
+def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
+    """Return the options of this command, and the overrides of verl."""
+    parser = argparse.ArgumentParser(
+        prog="python -m verl_rollout_dump.verl_cpu.ci", description=__doc__.split("\n")[0], allow_abbrev=False
+    )
+    parser.add_argument("reward", metavar="REWARD", help="file of the reward function, or pkg://package.module")
+    parser.add_argument("--function", default="compute_score", help="its name (default: compute_score)")
+    parser.add_argument("--model", choices=sorted(MODELS), default="tiny")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help=f"dump and log (default: a new folder in {OUTPUT_ROOT})"
+    )
+    parser.add_argument("overrides", nargs="*", help="Hydra overrides of verl, such as data.train_files=FILE.parquet")
+    options = parser.parse_intermixed_args(arguments)
+    if not options.reward.startswith(PACKAGE) and not Path(options.reward).is_file():
+        parser.error(f"there is no file {options.reward}")
+    return options, options.overrides
+
+
+def reward_overrides(reward: str, function: str) -> list[str]:
+    """Return what makes verl use a reward function; a relative path would mean another file in Ray's processes."""
+    path = reward if reward.startswith(PACKAGE) else str(Path(reward).absolute())
+    return [f"reward.custom_reward_function.path={quoted(path)}", f"reward.custom_reward_function.name={function}"]
+
+
+def dumped_to(folder: Path) -> str:
+    """Return what makes verl dump into a folder."""
+    return f"trainer.rollout_data_dir={quoted(str(folder / 'rollouts'))}"
+
+
+def quoted(text: str) -> str:
+    """Return text so that Hydra takes it as it is."""
+    escaped = text.replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def check_reward(assets: Path, overrides: Sequence[str]) -> int:
+    """Call the reward function without training, in a process of its own; returns that one's exit code."""
+    print("calling the reward function on a few questions", flush=True)
+    command = [sys.executable, "-m", "verl_rollout_dump.verl_cpu.reward_check", "--config-name", CONFIG, *overrides]
+    return subprocess.run(command, env=environment(os.environ, assets, ""), check=False).returncode
+
+
+def judge(dump: Path) -> int:
+    """Tell of what a dump lost; returns the exit code."""
+    try:
+        losses = losses_of(dump)
+    except OSError as error:
+        losses = [f"there is no dump to judge: {error}"]
+    if losses:
+        print("values were lost:", file=sys.stderr)
+        print("\n".join(f"  {loss}" for loss in losses), file=sys.stderr)
+    return 1 if losses else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""Find in verl's output what ended a training: it is said once, amid hundreds of lines of several processes."""
+
+from __future__ import annotations
+
+import re
+
+from verl_rollout_dump.verl_cpu.progress import ANSI
+
+MOST_CAUSES = 5
+# How Ray marks the lines of its processes.
+PROCESS = re.compile(r"^\([\w.:]+ pid=\d+[^)]*\) ")
+# The last line of a traceback; not the errors in which Ray wraps others, which follow with their own lines.
+RAISED = re.compile(r"^(?:[a-zA-Z_]\w*\.)*(?!RayTaskError)[A-Z]\w*(?:Error|Exception|Interrupt)(?:\(.*?\))?: \S")
+# Names that differ from run to run and from process to process.
+CHANCE = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+")
+# What verl's own message does not say -> what to do.
+ADVICE = {
+    re.compile(r"PicklingError.*custom_module_"): "an object of a class from the reward function's file cannot be sent "
+    "between verl's processes: return numbers, text, lists and dicts instead",
+}
+
+
+def causes(output: str) -> list[str]:
+    """Return the exceptions that verl's output tells of, each once, in their order; then advice where there is some."""
+    found: dict[str, str] = {}
+    for line in ANSI.sub("", output).splitlines():
+        said = PROCESS.sub("", line).strip()
+        if RAISED.match(said):
+            found.setdefault(CHANCE.sub("#", said), said)
+    raised = list(found.values())[:MOST_CAUSES]
+    return raised + [advice for pattern, advice in ADVICE.items() if any(map(pattern.search, raised))]

@@ -1,0 +1,100 @@
+"""Lines and records of the viewer as styled text."""
+
+from __future__ import annotations
+
+import re
+
+from rich.style import Style
+from rich.text import Text
+
+from verl_rollout_dump.cli.output import json_text
+from verl_rollout_dump.cli.text import BARS, one_line, printable
+from verl_rollout_dump.reader import Record
+from verl_rollout_dump.reader.roles import extras_of, text_of, value_of
+from verl_rollout_dump.viewer.source import GroupLine, ListLine, RecordLine
+
+LONGEST = 200_000  # characters of a text that is shown
+PARTS = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"))
+HEADING = Style(bold=True, color="cyan")
+# What stands out in a response: tags and special tokens, boxed answers, numbers.
+HIGHLIGHTS = (
+    (re.compile(r"<\|?/?[\w\-|]+\|?>"), Style(color="magenta", bold=True)),
+    (re.compile(r"\\boxed\{[^}]*\}|####\s*\S+"), Style(color="green", bold=True)),
+    (re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])"), Style(color="yellow")),
+)
+FOUND = Style(color="black", bgcolor="yellow")
+
+
+def score_style(score: float | None, low: float, high: float) -> Style:
+    """Return the colour of a score between the lowest and the highest of its step: red, yellow, green."""
+    if score is None:
+        return Style(dim=True)
+    place = 1.0 if high <= low else (score - low) / (high - low)
+    return Style(color=("red", "yellow", "green")[min(2, int(place * 3))])
+
+
+def step_line(step: int, mean: float | None, low: float, high: float) -> Text:
+    """Return a step in the list of steps: number, mean score, a bar."""
+    if mean is None:
+        return Text(f" {step:>6}       …")
+    place = 0.0 if high <= low else (mean - low) / (high - low)
+    bar = "█" * int(place * 6) + BARS[int(place * 6 % 1 * 7)]
+    return Text.assemble(f" {step:>6} {mean:>8.3f} ", (bar, score_style(mean, low, high)))
+
+
+def list_line(line: ListLine, record: Record, width: int, bounds: tuple[float, float], is_marked: bool) -> Text:
+    """Return a line of the list of a step: the heading of a group, or a record."""
+    if isinstance(line, GroupLine):
+        return group_line(line, record, width)
+    score = "     -" if line.score is None else f"{line.score:>6.3g}"
+    mark = "◆" if is_marked else " "
+    text = Text.assemble((f"{mark} {line.index:>4} ", ""), (score, score_style(line.score, *bounds)), " ")
+    text.append(one_line(text_of(record, "response").strip()[: 4 * width], width))
+    return text
+
+
+def group_line(line: GroupLine, record: Record, width: int) -> Text:
+    """Return the heading of a group: mean, whether it carries a signal, the prompt."""
+    group = line.group
+    mean = "" if group.mean is None else f" {group.mean:.3g}"
+    silent = len(group.scores) > 1 and not group.has_signal
+    sign = (" no signal", "yellow") if silent else ("", "")
+    prompt = one_line(text_of(record, "prompt").strip()[: 4 * width], width)
+    return Text.assemble((f"▼ group {line.number}{mean}", "bold"), sign, (f" {prompt}", "dim"))
+
+
+def record_text(record: Record, title: str, needle: str) -> Text:
+    """Return a record as the right side shows it; `needle` is marked where it is found."""
+    score = value_of(record, "score")
+    text = Text.assemble((f"{title}   score ", "bold"), (printable(json_text(score)), "bold green"), "\n")
+    for label, role in PARTS:
+        if value_of(record, role) is not None:
+            text.append(f"\n── {label} ──\n", HEADING)
+            text.append_text(highlighted(printable(text_of(record, role), LONGEST), needle))
+            text.append("\n")
+    extras = {"uid": value_of(record, "uid"), **extras_of(record)}
+    text.append("\n── extras ──\n", HEADING)
+    for name, value in extras.items():
+        if value is not None:
+            text.append_text(
+                Text.assemble((printable(name), "bold"), " = ", printable(json_text(value), LONGEST), "\n")
+            )
+    return text
+
+
+def highlighted(shown: str, needle: str) -> Text:
+    """Return a text with what stands out in colour, and the text that was searched for marked."""
+    text = Text(shown)
+    for pattern, style in HIGHLIGHTS:
+        for match in pattern.finditer(shown):
+            text.stylize(style, match.start(), match.end())
+    if needle:
+        for match in re.finditer(re.escape(needle), shown, re.IGNORECASE):
+            text.stylize(FOUND, match.start(), match.end())
+    return text
+
+
+def bounds_of(lines: list[ListLine]) -> tuple[float, float]:
+    """Return the lowest and the highest score of a list."""
+    scores = [line.score for line in lines if isinstance(line, RecordLine) and line.score is not None]
+    return (min(scores), max(scores)) if scores else (0.0, 0.0)

@@ -1,0 +1,161 @@
+"""What the viewer shows, apart from how: steps, the lines of a step, records; nothing of textual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from verl_rollout_dump.diff import mean_score
+from verl_rollout_dump.groups import Group, groups_of_step
+from verl_rollout_dump.reader import DumpReadError, Record, open_dump
+from verl_rollout_dump.reader.roles import text_of
+from verl_rollout_dump.where import Condition
+
+RECORDS_KEPT = 512  # parsed records in memory
+
+
+@dataclass(frozen=True)
+class RecordLine:
+    """A record in the list: its index in the step, its score, the number of its group from 1, its size in bytes."""
+
+    index: int
+    score: float | None
+    group: int
+    size: int
+
+
+@dataclass(frozen=True)
+class GroupLine:
+    """The heading of a group in the list; `number` counts the groups of the step from 1."""
+
+    number: int
+    group: Group
+
+
+ListLine = RecordLine | GroupLine
+
+
+class ViewerSource:
+    """An open dump as the viewer sees it."""
+
+    def __init__(self, path: Path) -> None:
+        self.dump = open_dump(path)
+        self.path = path
+        self.steps = self.dump.steps
+        self._means: dict[int, float | None] = {}
+        self.record = lru_cache(maxsize=RECORDS_KEPT)(self._record)
+
+    def __enter__(self) -> ViewerSource:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.dump.close()
+
+    def refresh(self) -> list[int]:
+        """Look for new and changed files; return the steps that are new or changed."""
+        before = {file: self.dump.has_index(file) for file in self.dump.files}
+        self.dump.refresh()
+        changed = {file.step for file in self.dump.files if not before.get(file) or not self.dump.has_index(file)}
+        known = set(self.steps)
+        self.steps = self.dump.steps
+        news = [step for step in self.steps if step not in known or (step in changed and step in self._means)]
+        for step in news:
+            self._means.pop(step, None)
+        if news:
+            self.record.cache_clear()
+        return news
+
+    def mean(self, step: int) -> float | None:
+        """Return the mean score of a step where it is known by now."""
+        return self._means.get(step)
+
+    def unknown_steps(self) -> list[int]:
+        """Return the steps whose mean score is not known yet, the last ones first."""
+        return [step for step in reversed(self.steps) if step not in self._means]
+
+    def learn(self, step: int) -> None:
+        """Find out the mean score of a step; reads its files where there is no index."""
+        self._means[step] = mean_score(self.dump, step)
+
+    def lines(self, step: int, order: str, holds: Condition | None) -> list[ListLine]:
+        """Return the list of a step in an order of `ORDERS`; `holds` leaves only some records."""
+        groups = groups_of_step(self.dump, step)
+        sizes = self.dump.column(step, "length")
+        kept = None if holds is None else self._kept(step, holds)
+        lines: list[ListLine] = []
+        for number, group in enumerate(groups, start=1):
+            records = [
+                RecordLine(index, score, number, int(sizes[index]))
+                for index, score in zip(group.indexes, group.scores, strict=True)
+                if kept is None or index in kept
+            ]
+            if records and order == GROUPS:
+                lines.append(GroupLine(number, group))
+            lines += records
+        return ORDERS[order](lines)
+
+    def _kept(self, step: int, holds: Condition) -> set[int]:
+        return {row.index for row in self.dump.rows([step]) if holds(row.record)}
+
+    def _record(self, step: int, index: int) -> Record:
+        try:
+            return self.dump.raw_record(step, index)
+        except (DumpReadError, OSError, ValueError) as error:  # the file changed under the viewer: say so in its place
+            return {"input": "", "output": f"(cannot be read: {error})"}
+
+    def find(self, step: int, indexes: list[int], needle: str) -> Iterator[int]:
+        """Yield those of some records whose prompt or response holds a text, upper and lower case alike."""
+        folded = needle.casefold()
+        for index in indexes:
+            record = self.record(step, index)
+            if any(folded in text_of(record, role).casefold() for role in ("response", "prompt")):
+                yield index
+
+
+def as_they_are(lines: list[ListLine]) -> list[ListLine]:
+    """Groups in the order of the file."""
+    return lines
+
+
+def score_order(line: ListLine, sign: float) -> tuple[bool, float]:
+    """Return what orders records by score; those without one come last."""
+    score = line.score if isinstance(line, RecordLine) else None
+    return score is None, sign * (score or 0.0)
+
+
+def worst_first(lines: list[ListLine]) -> list[ListLine]:
+    """Lowest scores first."""
+    return sorted(lines, key=lambda line: score_order(line, 1.0))
+
+
+def best_first(lines: list[ListLine]) -> list[ListLine]:
+    """Highest scores first."""
+    return sorted(lines, key=lambda line: score_order(line, -1.0))
+
+
+def longest_first(lines: list[ListLine]) -> list[ListLine]:
+    """Largest records first."""
+    return sorted(lines, key=lambda line: -line.size if isinstance(line, RecordLine) else 0)
+
+
+GROUPS = "groups"
+ORDERS = {GROUPS: as_they_are, "worst first": worst_first, "best first": best_first, "longest first": longest_first}
+
+
+def next_order(order: str) -> str:
+    """Return the order that comes after another one."""
+    names = list(ORDERS)
+    return names[(names.index(order) + 1) % len(names)]
+
+
+def finite_means(source: ViewerSource) -> list[float]:
+    """Return the known mean scores in the order of steps."""
+    means = (source.mean(step) for step in source.steps)
+    return [mean for mean in means if mean is not None and np.isfinite(mean)]

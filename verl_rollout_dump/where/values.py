@@ -1,0 +1,74 @@
+"""What names, comparisons and functions of an expression mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Record = Mapping[str, Any]
+Term = Callable[[Record], Any]
+
+
+def field(path: tuple[str, ...]) -> Term:
+    """Return what looks a field up: the key as it is written with its dots, else part by part; null where none is."""
+    whole = ".".join(path)
+
+    def look_up(record: Record) -> Any:
+        if whole in record:
+            return record[whole]
+        value: Any = record
+        for part in path:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return value
+
+    return look_up
+
+
+def length(term: Term) -> Term:
+    """Return what tells the length of a text, list or object; null for anything else."""
+
+    def measure(record: Record) -> Any:
+        value = term(record)
+        return len(value) if isinstance(value, (str, list, Mapping)) else None
+
+    return measure
+
+
+def ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Return an order that is false where there is none between two values."""
+
+    def holds(left: Any, right: Any) -> bool:
+        numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
+        texts = isinstance(left, str) and isinstance(right, str)
+        return (numbers or texts) and compare(left, right)
+
+    return holds
+
+
+def contains(left: Any, right: Any) -> bool:
+    """Say whether a text holds a text, a list an item, an object a key."""
+    if isinstance(left, str):
+        return isinstance(right, str) and right in left
+    if isinstance(left, Mapping):
+        return isinstance(right, str) and right in left
+    return isinstance(left, list) and right in left
+
+
+def starts_with(left: Any, right: Any) -> bool:
+    """Say whether a text starts with a text."""
+    return isinstance(left, str) and isinstance(right, str) and left.startswith(right)
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda left, right: bool(left == right),
+    "=": lambda left, right: bool(left == right),
+    "!=": lambda left, right: bool(left != right),
+    "<": ordered(lambda left, right: bool(left < right)),
+    "<=": ordered(lambda left, right: bool(left <= right)),
+    ">": ordered(lambda left, right: bool(left > right)),
+    ">=": ordered(lambda left, right: bool(left >= right)),
+    "contains": contains,
+    "startswith": starts_with,
+    "in": lambda left, right: isinstance(right, (list, str)) and contains(right, left),
+}
+CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None}
