@@ -113,14 +113,17 @@ class DumpDirectory:
 
     def _find_writers(self) -> None:
         """Find out who wrote the files that no attempt claims: a run was killed between its file and `run.json`."""
-        record = self.record
+        record, died = self.record, self.record.died
         for step, files in files_by_step(self.path, self._config.path.filename).items():
             writer = writer_of(record.earlier, step)
             is_unknown = writer == NOBODY and step not in record.steps_of_others
-            if record.died and (is_unknown or any(was_moved_aside(self.path, file, writer) for file in files)):
-                record.died.note_written(step)
+            is_kept = any(was_moved_aside(self.path, file, writer) for file in files)
+            if died and (is_unknown or (is_kept and step not in died.kept_before)):
+                died.note_written(step)
             elif is_unknown:
                 record.steps_of_others.add(step)
+            elif is_kept:
+                record.current.kept_before.add(step)
 
 
 def cannot_write(path: Path, error: OSError) -> str:

@@ -99,9 +99,7 @@ def is_current(history: FolderHistory, step: int, histories: Sequence[FolderHist
     started = next((attempt.started for attempt in history.attempts if attempt.attempt == writer), "")
     others = [other for other in histories if writers_of(other.folder.name) != writers_of(history.folder.name)]
     return not any(
-        attempt.begins <= step and attempt.started > started
-        for other in others
-        for attempt in other.attempts
+        attempt.begins <= step and attempt.started > started for other in others for attempt in other.attempts
     )
 
 

@@ -31,8 +31,8 @@ from verl_rollout_dump.rollouts import BatchError, RolloutBatch
 from verl_rollout_dump.sampling import kept_rows
 from verl_rollout_dump.serialization import ConversionReport, Serializer
 from verl_rollout_dump.sizes import bytes_of
-from verl_rollout_dump.sources import RolloutSource
 from verl_rollout_dump.snapshot import StepSnapshot, TextField, take_snapshot
+from verl_rollout_dump.sources import RolloutSource
 from verl_rollout_dump.step_ranges import format_steps
 from verl_rollout_dump.type_drift import note_drift
 

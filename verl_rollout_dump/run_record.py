@@ -6,6 +6,7 @@
      "attempts": [{"attempt": 1, "state": "complete", "started": ISO 8601, "ended": ISO 8601 or null,
                    "host": ..., "pid": ..., "first_step": 1,
                    "steps": "1-100", "failed": "", "dropped": "57",    (not written: by a fault, by a full queue)
+                   "kept_before": "",                                  (had an older file in superseded/ already)
                    "superseded": "98-100"}],                           (no part of the lineage: see attempts.py)
      "steps_of_others": "",                                            (files that were there before attempt 1)
      "report": {counts of the last attempt}}

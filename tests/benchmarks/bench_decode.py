@@ -13,13 +13,12 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 import torch
-from measuring import REPEATS, Row, in_turn, show, spread, timed, write_json
+from measuring import Row, add_options, in_turn, parsed, show, spread, timed, write_json
 from workload import SHAPES, TOKENIZERS, Ids, responses
 
 from verl_rollout_dump.decode import text_decoder
@@ -92,14 +91,12 @@ def bench(tokenizer: Any, name: str, repeats: int) -> list[Row]:
 def main() -> None:
     """Print the table, and write it as JSON if asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the small batch only")
-    parser.add_argument("--json", type=Path, help="write the results here")
-    parser.add_argument("--tokenizer", choices=TOKENIZERS, help="deepseek; smollm2 with --quick")
-    options = parser.parse_args()
-    tokenizer = TOKENIZERS[options.tokenizer or ("smollm2" if options.quick else "deepseek")]()
+    add_options(parser, SHAPES, TOKENIZERS)
+    options = parsed(parser)
+    tokenizer = TOKENIZERS[options.tokenizer]()
     preparing = [timed(text_decoder(tokenizer).prepare)[0] for _ in range(3)]
     print(f"{len(tokenizer):,} tokens in the vocabulary; table and comparison: {min(preparing):.2f} s, once")
-    rows = [row for name in (["S"] if options.quick else SHAPES) for row in bench(tokenizer, name, REPEATS[name])]
+    rows = [row for name, repeats in options.repeats.items() for row in bench(tokenizer, name, repeats)]
     columns = ["batch and side", "tokens", "CPU ms", "min", "max", "wall ms", "ns/token", "x verl"]
     cells = [
         [f"{row['shape']}  {row['side']}", row["tokens"], *row["cpu_ms"].values(), row["wall_ms"]["median"]]

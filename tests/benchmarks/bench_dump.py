@@ -12,10 +12,9 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from measuring import Row, show, write_json
+from measuring import Row, add_options, parsed, show, write_json
 from part_memory import peak_memory
 from part_outputs import compression, growth, token_level
 from part_training_thread import busy_training_thread
@@ -41,14 +40,10 @@ def cell(value: Any) -> Any:
 def main() -> None:
     """Print one table for each part, and write all as JSON if asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the small batch only, in about a minute")
-    parser.add_argument("--json", type=Path, help="write the results here")
-    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS), help="parts to run")
-    parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--tokenizer", choices=TOKENIZERS, help="deepseek; smollm2 with --quick")
-    options = parser.parse_args()
-    tokenizer = options.tokenizer or ("smollm2" if options.quick else "deepseek")
-    bench = Bench(tokenizer, ["S"] if options.quick else options.shapes)
+    add_options(parser, SHAPES, TOKENIZERS)
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS), help="parts to run (all)")
+    options = parsed(parser)
+    bench = Bench(options.tokenizer, options.repeats)
     results = {}
     for part in options.only:
         results[part] = PARTS[part](bench)
@@ -56,7 +51,7 @@ def main() -> None:
         show(
             f"{part}: {PARTS[part].__doc__}", columns, [[cell(row[name]) for name in columns] for row in results[part]]
         )
-    write_json(options.json, {"tokenizer": tokenizer, "cpus": os.cpu_count(), **results})
+    write_json(options.json, {"tokenizer": options.tokenizer, "cpus": os.cpu_count(), **results})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import statistics
@@ -62,6 +63,25 @@ def text_of(cell: Any) -> str:
     if isinstance(cell, float):
         return f"{cell:,.2f}" if abs(cell) < 100 else f"{cell:,.0f}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+def add_options(parser: argparse.ArgumentParser, shapes: Iterable[str], tokenizers: Iterable[str]) -> None:
+    """Add the options that all benchmarks of dumps have."""
+    parser.add_argument("--quick", action="store_true", help="the small batch only, fewer repeats")
+    parser.add_argument("--json", type=Path, help="write the results here")
+    parser.add_argument("--shapes", nargs="*", choices=list(shapes), default=list(shapes), help="batches (all)")
+    parser.add_argument("--repeats", type=int, help="of each side (31, 9, 5 for S, M, L; 5 with --quick)")
+    parser.add_argument("--tokenizer", choices=list(tokenizers), help="deepseek; smollm2 with --quick")
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Return the options, the defaults of --quick filled in; `repeats` holds those of each shape."""
+    options = parser.parse_args()
+    if options.quick:
+        options.shapes, options.repeats = ["S"], options.repeats or 5
+    options.tokenizer = options.tokenizer or ("smollm2" if options.quick else "deepseek")
+    options.repeats = {shape: options.repeats or REPEATS[shape] for shape in options.shapes}
+    return options
 
 
 def write_json(path: Path | None, results: Any) -> None:

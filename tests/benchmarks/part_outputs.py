@@ -56,7 +56,7 @@ def token_level(bench: Bench) -> list[Row]:
                 remove_steps(Path(folder))
 
             sides = {"json.dumps of tolist()": partial(tokens_by_json, batch, Path(folder)), "ours": ours}
-            seconds = in_turn(sides, {"S": 9, "M": 3, "L": 1}[shape])
+            seconds = in_turn(sides, max(1, bench.repeats[shape] // 3))
             dump.close()
         of_json = statistics.median(cpu for cpu, _ in seconds["json.dumps of tolist()"])
         for side, runs in seconds.items():

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from measuring import REPEATS, Row, spread
+from measuring import Row, spread
 from sides import SIDES, Bench, OurDump, TrainingBatch, VerlDump, remove_steps
 
 ROUNDS = 2000
@@ -67,7 +67,7 @@ def busy_training_thread(bench: Bench) -> list[Row]:
         with tempfile.TemporaryDirectory() as folder:
             dumps = {name: make(bench.tokenizer, Path(folder, name)) for name, make in SIDES.items()}
             paces: dict[str, list[tuple[Pace, Pace]]] = {name: [] for name in dumps}
-            for _ in range(REPEATS[shape] + 1):
+            for _ in range(bench.repeats[shape] + 1):
                 for name, dump in dumps.items():
                     during = pace_during(dump, bench.next_step(), bench.batch(shape))
                     paces[name].append((during, quiet_pace(max(during.seconds, 0.05))))

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from measuring import REPEATS, Row, spread, timed
+from measuring import Row, spread, timed
 from sides import SIDES, Bench, TrainingBatch, dump_once, remove_steps
 
 from verl_rollout_dump.writer import write_all
@@ -19,7 +19,7 @@ def whole_dump(bench: Bench) -> list[Row]:
     """CPU of both threads, time from call to return, time until the file is there; and the bytes per second."""
     rows = []
     for shape in bench.shapes:
-        batch, repeats = bench.batch(shape), REPEATS[shape]
+        batch, repeats = bench.batch(shape), bench.repeats[shape]
         with tempfile.TemporaryDirectory() as folder:
             dumps = {name: make(bench.tokenizer, Path(folder, name)) for name, make in SIDES.items()}
             compare_files(bench, dumps, batch, Path(folder))

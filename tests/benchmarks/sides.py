@@ -136,10 +136,10 @@ def remove_steps(directory: Path) -> None:
 
 
 class Bench:
-    """What the parts share: the tokenizer, the shapes, the batches made so far, a counter of steps."""
+    """What the parts share: the tokenizer, the shapes and their repeats, the batch made last, a counter of steps."""
 
-    def __init__(self, tokenizer_name: str, shapes: list[str]) -> None:
-        self.tokenizer_name, self.shapes = tokenizer_name, shapes
+    def __init__(self, tokenizer_name: str, repeats: dict[str, int]) -> None:
+        self.tokenizer_name, self.repeats, self.shapes = tokenizer_name, repeats, list(repeats)
         self.tokenizer = TOKENIZERS[tokenizer_name]()
         self._batches: dict[str, TrainingBatch] = {}
         self._step = 0

@@ -139,11 +139,13 @@ def test_a_tokenizer_that_panics_in_rust(capfd):
     capfd.readouterr()
 
 
-def test_a_decoder_that_is_refused_together_what_it_takes_alone():
+def test_ids_that_are_accepted_alone_and_refused_together():
     class Fussy:
         def decode(self, ids, skip_special_tokens=False):
             if len(ids) > 1:
                 raise ValueError("one at a time")
             return "x"
 
-    assert rows_of(text_decoder(Fussy()), [[1, 2], [3]]) == ["<|id=1|><|id=2|>", "x"]
+    decoder = text_decoder(Fussy())
+    assert rows_of(decoder, [[1, 2], [3]]) == ["<|id=1|><|id=2|>", "x"]
+    assert decoder.refused_ids == 2

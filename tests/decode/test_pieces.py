@@ -67,6 +67,13 @@ def test_text_overwritten_by_padding_is_noticed_and_joined_again(monkeypatch):
     assert joined.rows == [b"".join(PIECES[token_id] for token_id in row) for row in rows]
 
 
+def test_this_numpy_writes_in_order():
+    """Otherwise all would still be right, and slow."""
+    table = Pieces(PIECES, [0] * len(PIECES))
+    table._pieces = None  # what joining again would read
+    table.join(np.random.default_rng(0).integers(0, len(PIECES), 300_000), np.array([100_000, 300_000]))
+
+
 @pytest.mark.parametrize("count", [1, 2, 1000])
 def test_rows_of_empty_pieces(count):
     assert join([b"", b"a"], [[0] * count, [0] * count + [1], []]).rows == [b"", b"a", b""]

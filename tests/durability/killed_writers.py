@@ -82,7 +82,10 @@ def check(directory, acknowledged):
     it, without having lived to say so; then its own file, or none, takes the place."""
     found = {step: marks_of(path) for step, path in lineage(directory).items()}
     last = attempts_of(directory)[-2:]
-    for path in [*directory.glob("*.jsonl"), *(p for a in last for p in directory.glob(f"superseded/{a['attempt']}/*.jsonl"))]:
+    for path in [
+        *directory.glob("*.jsonl"),
+        *(p for a in last for p in directory.glob(f"superseded/{a['attempt']}/*.jsonl")),
+    ]:
         marks_of(path)
     begins = [(entry["attempt"], entry["first_step"]) for entry in attempts_of(directory) if entry["steps"]]
     for step, (mark, attempt) in acknowledged.items():

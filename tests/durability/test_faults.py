@@ -108,7 +108,7 @@ def test_a_file_system_that_becomes_read_only(tmpfs, open_dump, batch, attempts_
 def test_a_folder_that_is_read_only_fails_at_start(tmpfs, open_dump):
     folder = tmpfs("size=1m")
     subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
-    with pytest.raises(DumpError, match="Read-only file system. Make the directory writable for this user"):
+    with pytest.raises(DumpError, match=r"Read-only file system\. Make the directory writable for this user"):
         open_dump(folder)
 
 
@@ -168,7 +168,12 @@ WRITE_THREE = """
 @pytest.mark.parametrize(("name", "number"), [("EIO", errno.EIO), ("EDQUOT", errno.EDQUOT)])
 def test_a_call_that_fails_once_leaves_no_file(run_script, shim, tmp_path, attempts_of, call, name, number):
     done = run_script(
-        WRITE_THREE % (0, "warn"), LD_PRELOAD=shim, FAIL_CALL=call, FAIL_FROM="2", FAIL_TIMES="1", FAIL_ERRNO=str(number)
+        WRITE_THREE % (0, "warn"),
+        LD_PRELOAD=shim,
+        FAIL_CALL=call,
+        FAIL_FROM="2",
+        FAIL_TIMES="1",
+        FAIL_ERRNO=str(number),
     )
     assert done.returncode == 0, done.err
     assert done.out == "failed [2]\n"

@@ -21,7 +21,9 @@ HOLD = "callback = open_dump()\nprint('open', flush=True)\ntime.sleep(60)"
 def test_the_refusal_names_host_pid_and_start(start_script, open_dump):
     process = start_script(HOLD)
     assert process.stdout.readline() == "open\n"
-    said = rf"another run is writing to .* \(host {re.escape(socket.gethostname())}, pid {process.pid}, since 20\d\d-.*\)"
+    said = (
+        rf"another run is writing to .* \(host {re.escape(socket.gethostname())}, pid {process.pid}, since 20\d\d-.*\)"
+    )
     with pytest.raises(DumpError, match=said):
         open_dump()
     process.send_signal(signal.SIGKILL)

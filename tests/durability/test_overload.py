@@ -127,7 +127,7 @@ def test_error_names_the_remedy():
     dispatch.submit(lambda: (started.set(), gate.wait(10)))
     started.wait(10)
     dispatch.submit(lambda: None)
-    with pytest.raises(QueueFull, match="Raise writer.max_pending"):
+    with pytest.raises(QueueFull, match=r"Raise writer\.max_pending"):
         dispatch.submit(lambda: None)
     gate.set()
     dispatch.close()

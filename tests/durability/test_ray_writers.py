@@ -1,7 +1,9 @@
 """Ray actors as writers: four of them on a local Ray."""
 
 import json
+import os
 import shutil
+import sys
 import tempfile
 
 import numpy as np
@@ -20,6 +22,7 @@ WRITERS = 4
 @pytest.fixture(scope="module")
 def cluster():
     short = tempfile.mkdtemp(prefix="r", dir="/tmp")  # Ray's sockets must not have long paths
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors cannot import a test
     ray.init(num_cpus=2, include_dashboard=False, _temp_dir=short, object_store_memory=100_000_000, log_to_driver=False)
     yield ray
     ray.shutdown()
@@ -61,7 +64,7 @@ class Elsewhere:
         return [Elsewhere(self.step, self.rows[part::parts]) for part in range(parts)]
 
     def read(self, config):
-        texts = [f"row {row} read in {__import__('os').getpid()}" for row in self.rows]
+        texts = [f"row {row} read in {os.getpid()}" for row in self.rows]
         return RolloutBatch(step=self.step, prompts=texts, responses=texts, scores=[1.0] * len(texts))
 
 
@@ -121,7 +124,7 @@ def test_under_raise_an_actors_fault_surfaces_in_its_step(open_writers, tmp_path
 
 def test_a_second_run_is_refused_and_leaves_no_actor(open_writers, tmp_path):
     open_writers()
-    with pytest.raises(DumpError, match="a writing actor could not start: .*another run is writing to"):
+    with pytest.raises(DumpError, match=r"a writing actor could not start: .*another run is writing to"):
         open_writers()
 
 

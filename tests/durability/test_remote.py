@@ -85,7 +85,10 @@ def test_existing_does_what_it_says(memory, batch, existing, failed):
 
 
 def test_many_writers_and_validation(memory, batch):
-    node = {"path": {"dir": "memory://runs/a", "validation_dir": "memory://runs/a"}, "writer": {"shards": 2, "shard": 1}}
+    node = {
+        "path": {"dir": "memory://runs/a", "validation_dir": "memory://runs/a"},
+        "writer": {"shards": 2, "shard": 1},
+    }
     with RolloutDumpCallback.from_config(node) as callback:
         callback.on_rollout_end(batch(n=1))
         callback.on_validation_end(batch(n=1))

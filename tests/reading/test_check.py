@@ -93,6 +93,11 @@ def test_against_run_json(write_step):
     }
 
 
+def test_a_broken_run_json(write_step):
+    write_step("run.json", b"{")
+    assert found(write_step("1.jsonl", GOOD)).keys() == {"broken run.json"}
+
+
 def test_where_and_count(write_step):
     finding = found(write_step("1.jsonl", GOOD + b"bad\n" * 3))["not JSON"]
     assert (finding.severity, finding.count, finding.where) == ("error", 3, "1.jsonl, line 2: 'bad'")

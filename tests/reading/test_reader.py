@@ -201,6 +201,15 @@ class TestIndexCache:
         self.index(small_dump)
         assert open_dump(small_dump).has_index(open_dump(small_dump).files[0])
 
+    def test_an_index_that_lies_is_told(self, small_dump):
+        self.index(small_dump)
+        path = small_dump / "2.jsonl"
+        times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+        path.write_bytes(b"x" * path.stat().st_size)
+        os.utime(path, ns=times)
+        with pytest.raises(DumpReadError, match=r"delete .*reader\.index"):
+            open_dump(small_dump).record(2, 1)
+
     def test_problems_are_kept(self, write_step):
         path = write_step("1.jsonl", b'{"output": 1}\n{"o')
         self.index(path)

@@ -84,6 +84,13 @@ def test_other_texts(text):
     assert reading_of(text) is None
 
 
+def test_a_file_without_records_is_left_out(write_step, tmp_path):
+    write_step("1.jsonl", b'{"a": 1}\n')
+    report = repair_dump(open_dump(write_step("2.jsonl", b'{"a"')), tmp_path / "clean")
+    assert sorted(path.name for path in (tmp_path / "clean").iterdir()) == ["1.jsonl", "repair.json"]
+    assert dict(report.changes) == {"file without records left out": 1}
+
+
 def test_the_copy_is_clean_and_never_in_place(write_step, tmp_path):
     dump = write_step("1.jsonl", b'{"acc": "True", "score": NaN}\n{"a')
     with pytest.raises(DumpReadError, match="not empty"):

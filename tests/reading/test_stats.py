@@ -6,7 +6,8 @@ import pytest
 
 from verl_rollout_dump.groups import groups_of_step
 from verl_rollout_dump.reader import open_dump
-from verl_rollout_dump.stats import step_stats, summarize
+from verl_rollout_dump.reader.streams import open_stream
+from verl_rollout_dump.stats import collecting, step_stats, summarize
 
 
 def stats_of(dump):
@@ -50,6 +51,13 @@ def test_summary_of_nothing():
 
 def test_stats_of_many_files_are_in_order(small_dump):
     assert [(stats.step, stats.score.mean) for stats in stats_of(small_dump)] == [(1, 0.5), (2, 0.5), (10, 1.0)]
+
+
+def test_only_the_files_of_the_steps_are_read(small_dump, monkeypatch):
+    opened = []
+    monkeypatch.setattr(collecting, "open_stream", lambda path: opened.append(path.name) or open_stream(path))
+    assert [stats.step for stats in step_stats(open_dump(small_dump), {2, 10})] == [2, 10]
+    assert opened == ["2.jsonl", "10.jsonl"]
 
 
 def test_groups(small_dump):

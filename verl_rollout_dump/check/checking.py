@@ -52,7 +52,7 @@ def empty_files(dump: Dump, seen: Observations) -> Iterator[Finding]:
 
 def steps_in_order(dump: Dump, seen: Observations) -> Iterator[Finding]:
     """Gaps between steps, and steps that two files hold."""
-    steps = steps_seen(seen)
+    steps = sorted({*steps_seen(seen), *(file.step for file in seen if file.step is not None)})
     every = smallest_distance(steps)
     missing = sorted(set(range(steps[0], steps[-1], every)) - set(steps)) if steps else []
     if missing:

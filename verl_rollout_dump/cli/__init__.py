@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Annotated, Any
 
 import typer
@@ -56,7 +57,9 @@ def common_options(
 
 
 for command in COMMANDS:
-    app.command(command.name, rich_help_panel=command.panel, no_args_is_help=True)(command.function)
+    needs_arguments = any(p.default is p.empty for p in inspect.signature(command.function).parameters.values())
+    register = app.command(command.name, rich_help_panel=command.panel, no_args_is_help=needs_arguments)
+    register(command.function)
 
 
 def main() -> None:

@@ -61,4 +61,4 @@ def print_findings(findings: list[Finding], errors: int, files: int) -> None:
             told = [Text(printable(text)) for text in (finding.kind, str(finding.count), finding.message)]
             table.add_row(mark, *told, Text(printable(finding.where)))
         out.print(table)
-    out.print(f"{files} files: {errors} errors, {len(findings) - errors} warnings")
+    out.print(f"files: {files}, errors: {errors}, warnings: {len(findings) - errors}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from verl_rollout_dump.reader import Dump, DumpReadError, Row
-from verl_rollout_dump.reader.roles import value_of
+from verl_rollout_dump.reader.roles import score_of, value_of
 from verl_rollout_dump.step_ranges import format_steps, parse_steps
 from verl_rollout_dump.where import Condition, parse_where
 
 LAST = "last"
+Place = tuple[float, int, int]  # what it is ordered by, step, index
 
 
 def chosen_steps(dump: Dump, text: str | None) -> list[int]:
@@ -79,21 +81,24 @@ class Choice:
         return Row(step, index, dump.place(step, index).path, 0, dump.raw_record(step, index))
 
     def _by_score(self, dump: Dump, count: int, sign: float) -> Iterator[Row]:
-        places = self._scored_places(dump, sign)
+        is_filtered = self.where is not None or self.uid is not None
+        places = self._matching_places(dump, sign) if is_filtered else self._first_places(dump, count, sign)
         for _, step, index in heapq.nsmallest(count, places):
             yield self._row(dump, step, index)
 
-    def _scored_places(self, dump: Dump, sign: float) -> Iterator[tuple[float, int, int]]:
-        """Yield (score times sign, step, index): from the index alone, or from the records where a filter is set."""
-        if self.where is None and self.uid is None:
-            for step in self.steps:
-                scores = dump.scores(step)
-                for index in np.flatnonzero(np.isfinite(scores)):
-                    yield sign * float(scores[index]), step, int(index)
-            return
+    def _first_places(self, dump: Dump, count: int, sign: float) -> Iterator[Place]:
+        """Yield the first `count` places of each step by score, from the index alone."""
+        for step in self.steps:
+            keys = sign * dump.scores(step)
+            finite = np.flatnonzero(np.isfinite(keys))
+            for index in finite[np.argsort(keys[finite], kind="stable")[:count]]:
+                yield float(keys[index]), step, int(index)
+
+    def _matching_places(self, dump: Dump, sign: float) -> Iterator[Place]:
+        """Yield the places of the records that pass the filters and have a score."""
         for row in self._matching(dump):
-            score = float(dump.scores(row.step)[row.index])
-            if np.isfinite(score):
+            score = score_of(row.record)
+            if score is not None and math.isfinite(score):
                 yield sign * score, row.step, row.index
 
     def _sample(self, dump: Dump, count: int) -> list[Row]:

@@ -44,9 +44,9 @@ def stats(
     - `verl-rollout-dump stats DIR --step 10-20 --json | jq '.[].score.mean'`
     """
     dump = open_dump(directory)
-    wanted = set(chosen_steps(dump, step))
+    wanted = set(chosen_steps(dump, step)) if step else None
     with progress_bar("reading", dump.size) as advance:
-        found = [figures for figures in step_stats(dump, workers, advance) if figures.step in wanted]
+        found = list(step_stats(dump, wanted, workers, advance))
     if as_json:
         print_json([figures.as_json() for figures in found])
     elif as_csv:

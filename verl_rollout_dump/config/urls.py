@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 SCHEME = "://"
 KNOWN = "a directory, or a URL of a store that fsspec knows (s3://, gs://, az://, hdfs://, memory://)"
 WITHOUT_BUCKET = ("memory", "file", "local")
@@ -25,7 +27,7 @@ def url_problem(directory: str) -> str | None:
     if protocol not in WITHOUT_BUCKET and (not rest or rest.startswith("/")) and protocol != "hdfs":
         return f"a URL with a bucket, such as {protocol}://bucket/run"
     try:
-        import fsspec
+        fsspec = importlib.import_module("fsspec")
     except ImportError:
         return "a directory: URLs need the package fsspec (pip install 'verl-rollout-dump[remote]')"
     try:

@@ -67,18 +67,15 @@ class EachRow:
             return None
 
     def _run_by_run(self, row: list[int]) -> str:
-        accepted = {token_id: self.answer([token_id]) is not None for token_id in set(row)}
-        refused = sum(not accepted[token_id] for token_id in row)
         if not self.refused_ids:
-            logger.warning("the tokenizer refuses %d of a row's %d ids; they stand as <|id=N|>", refused, len(row))
-        self.refused_ids += refused
+            logger.warning("the tokenizer refuses ids of a row of %d; they stand in its text as <|id=N|>", len(row))
+        accepted = {token_id: self.answer([token_id]) is not None for token_id in set(row)}
         parts = []
         for is_accepted, run in groupby(row, key=accepted.__getitem__):
             ids = list(run)
-            # What is accepted id by id may still be refused together.
-            parts.append(self.decode(ids) if is_accepted and self.answer(ids) is not None else _markers(ids))
+            if is_accepted and self.answer(ids) is not None:  # each alone, and all together
+                parts.append(self.decode(ids))
+            else:
+                self.refused_ids += len(ids)
+                parts += [f"<|id={token_id}|>" for token_id in ids]
         return "".join(parts)
-
-
-def _markers(run: list[int]) -> str:
-    return "".join(f"<|id={token_id}|>" for token_id in run)

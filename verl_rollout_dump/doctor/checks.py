@@ -43,6 +43,7 @@ def examine(arguments: Sequence[str]) -> Iterator[Check]:
         return
     yield in_range("verl", installed, SUPPORTED_VERL)
     yield in_range("hydra-core", installed_version("hydra-core") or "0", SUPPORTED_HYDRA)
+    yield from trl_check(installed_version("trl"))
     yield way_of_loading(installed)
     probe = run_probe(arguments)
     yield plugin_check(probe)
@@ -65,6 +66,12 @@ def in_range(name: str, found: str, supported: tuple[str, str]) -> Check:
     if Version(first) <= Version(found) < Version(beyond):
         return Check(name, "ok", found)
     return Check(name, "wrong", found, f"install {name} >={first},<{beyond}: others are not tested with this plugin")
+
+
+def trl_check(found: str | None) -> Iterator[Check]:
+    """Warn of a TRL that verl 0.9 takes for one that has `trl.experimental.ppo`, which 1.14 and later have not."""
+    if found is not None and Version(found) >= Version("1.14"):
+        yield Check("trl", "wrong", f"{found}: verl's trainings fail beside it", "install trl<1.13, or uninstall trl")
 
 
 def way_of_loading(verl: str) -> Check:

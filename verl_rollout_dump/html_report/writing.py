@@ -43,7 +43,7 @@ def write_report(dump: Dump, target: Path, workers: int = 1, on_progress: OnProg
     if not target.absolute().parent.is_dir():
         raise DumpReadError(f"{target.parent} is not a directory; make it first")
     dump.make_index(workers, on_progress)
-    source = ReportSource(dump, list(step_stats(dump, workers, on_progress)))
+    source = ReportSource(dump, list(step_stats(dump, None, workers, on_progress)))
     if not source.steps:
         raise DumpReadError(f"{dump.path} holds no records to report on")
     temporary = target.with_name(f"{target.name}.tmp")

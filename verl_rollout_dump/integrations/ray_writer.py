@@ -10,8 +10,8 @@ its part of the step that was being handed over counts as failed.
 from __future__ import annotations
 
 import atexit
+import functools
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -39,25 +39,33 @@ OPENING_SECONDS = 120.0
 
 
 class WritingActor:
-    """One writer, in a process of its own."""
+    """One writer, in a process of its own. One that Ray has started again opens its dump at its first part."""
 
-    def __init__(self, config: DumpConfig) -> None:
+    def __init__(self, config: DumpConfig, tokenizer: Any) -> None:
         self._config = config
-        self._dump = LocalDump(config, None)
-        open_dumps.add(self._dump)
+        self._tokenizer = tokenizer
 
-    def opened(self) -> str:
-        """Say that the dump is open, and where."""
-        return f"pid {os.getpid()}"
+    @functools.cached_property
+    def _dump(self) -> LocalDump:
+        dump = LocalDump(self._config, self._tokenizer)
+        open_dumps.add(dump)
+        return dump
 
-    def accept(self, batch: RolloutBatch, tokenizer: Any) -> None:
-        """Take a part of a batch. Raises `DumpError` under `on_error: raise`."""
+    def open(self) -> None:
+        """Open the dump. Raises `DumpError`."""
+        self.report()
+
+    def set_tokenizer(self, tokenizer: Any) -> None:
+        """Take the tokenizer, before the first batch of token ids."""
         self._dump.tokenizer = tokenizer
+
+    def accept(self, batch: RolloutBatch) -> None:
+        """Take a part of a batch. Raises `DumpError` under `on_error: raise`."""
         self._dump.accept(batch)
 
-    def accept_from(self, source: RolloutSource, tokenizer: Any) -> None:
-        """Read a part of a batch where it lies, and take it. Raises what reading it raises."""
-        self.accept(source.read(self._config), tokenizer)
+    def accept_from(self, source: RolloutSource) -> None:
+        """Read a part of a batch where it lies, and take it. Raises `DumpError` under `on_error: raise`."""
+        self._dump.accept_from(source)
 
     def flush(self, seconds: float) -> None:
         """Wait until all that was taken is in files."""
@@ -86,13 +94,14 @@ class RayDump:
         if not ray.is_initialized():
             raise DumpError("rollout_dump.writer.mode=ray needs a running Ray: ray.init() first, or mode=background")
         self.tokenizer = tokenizer
+        self._told: Any = tokenizer  # the tokenizer that the actors have: it is large, and travels once
         self._config = config
         self._state: State = "running"
         self._accounts = Accounts(config.on_error)
         self._last_reports: list[DumpReport] = []
         self._seconds = float(config.writer.timeout_seconds)
-        self._actors = [start_actor(config, shard) for shard in range(config.writer.shards)]
-        where = self._call_all("opened", [()] * len(self._actors), OPENING_SECONDS)
+        self._actors = [start_actor(config, shard, tokenizer) for shard in range(config.writer.shards)]
+        where = self._call_all("open", [()] * len(self._actors), OPENING_SECONDS)
         failed = next((answer for answer in where if isinstance(answer, Exception)), None)
         if failed is not None:
             for actor in self._actors:
@@ -140,7 +149,10 @@ class RayDump:
 
     def _hand_over(self, method: str, step: int, parts: Sequence[Any]) -> None:
         started = time.monotonic()
-        answers = self._call_all(method, [(part, self.tokenizer) for part in parts], self._seconds)
+        if self.tokenizer is not self._told:
+            self._call_all("set_tokenizer", [(self.tokenizer,)] * len(self._actors), self._seconds)
+            self._told = self.tokenizer
+        answers = self._call_all(method, [(part,) for part in parts], self._seconds)
         self._accounts.note_waited(time.monotonic() - started)
         failed = [answer for answer in answers if isinstance(answer, Exception)]
         for answer in failed[:1]:
@@ -157,26 +169,24 @@ class RayDump:
 
     def _call_all(self, method: str, arguments: list[tuple[Any, ...]], seconds: float) -> list[Any]:
         """Call a method of every actor and return the answers; of one that failed, or took too long, the exception."""
-        calls = [
-            getattr(actor, method).remote(*given) for actor, given in zip(self._actors, arguments, strict=True)
-        ]
+        calls = [getattr(actor, method).remote(*given) for actor, given in zip(self._actors, arguments, strict=True)]
         ends = time.monotonic() + seconds + 5.0  # actors come to their own bound first, and say more
         return [answer_of(call, ends - time.monotonic()) for call in calls]
 
 
-def start_actor(config: DumpConfig, shard: int) -> Any:
+def start_actor(config: DumpConfig, shard: int, tokenizer: Any) -> Any:
     """Start one actor, on the node that has the fewest."""
-    own = replace(config, writer=replace(config.writer, mode=Mode.background, shard=shard), sampling=sampling_of(config))
+    own = replace(
+        config, writer=replace(config.writer, mode=Mode.background, shard=shard), sampling=sampling_of(config)
+    )
     options = {"num_cpus": 0, "max_restarts": RESTARTS, "scheduling_strategy": "SPREAD"}
-    return ray.remote(WritingActor).options(**options).remote(own)
+    return ray.remote(WritingActor).options(**options).remote(own, tokenizer)
 
 
 def sampling_of(config: DumpConfig) -> Any:
     """Return the sampling of one writer: its share of `max_records`."""
     whole = config.sampling.max_records
-    return config.sampling if whole is None else replace(
-        config.sampling, max_records=-(-whole // config.writer.shards)
-    )
+    return config.sampling if whole is None else replace(config.sampling, max_records=-(-whole // config.writer.shards))
 
 
 def answer_of(call: Any, seconds: float) -> Any:

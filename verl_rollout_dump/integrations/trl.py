@@ -19,7 +19,8 @@ An evaluation becomes one `on_validation_end`, at the step that it follows; wher
 the start; their rollouts are generated, and counted by TRL, like all others, and are in the file.
 
 The dump ends when `train()` returns or raises; what comes later needs another call of `dump_rollouts`.
-TRL itself is not imported: whoever has a trainer has it.
+TRL itself is not imported: whoever has a trainer has it. Keep it in another environment than verl 0.9, which imports
+`trl.experimental.ppo` wherever TRL is installed, and so does not start beside TRL 1.14 or later.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from verl_rollout_dump.reader import frames
 from verl_rollout_dump.reader.errors import DumpReadError, Problem
 from verl_rollout_dump.reader.files import DumpFile, dump_files, read_run_record
 from verl_rollout_dump.reader.index import FileIndex, index_files
+from verl_rollout_dump.reader.index_cache import FILENAME as INDEX_FILENAME
 from verl_rollout_dump.reader.index_cache import IndexCache
 from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress, size_of
 from verl_rollout_dump.reader.parsing import Record, parse_line
@@ -121,9 +122,16 @@ class Dump:
 
     def raw_record(self, step: int, index: int) -> Record:
         """Return one record as it stands in the file. Raises `DumpReadError` where there is none."""
-        value = parse_line(read_span(*self.place(step, index)))
+        place = self.place(step, index)
+        try:
+            value = parse_line(read_span(*place))
+        except ValueError as error:
+            value = error
         if not isinstance(value, dict):
-            raise DumpReadError(f"{self.path}: record {index} of step {step} changed while it was read; try again")
+            raise DumpReadError(
+                f"{place.path} changed while it was read (record {index} of step {step}); try again. If it stays so, "
+                f"delete {self.path / INDEX_FILENAME}"
+            )
         return value
 
     def place(self, step: int, index: int) -> Place:

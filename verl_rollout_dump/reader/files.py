@@ -17,8 +17,8 @@ from verl_rollout_dump.reader.errors import DumpReadError
 from verl_rollout_dump.run_record import FILENAME
 from verl_rollout_dump.shards import shard_folders
 
-STEP_FILE = re.compile(r".*?(?P<step>\d+)[^\d]*?\.(jsonl(\.gz|\.zst)?|parquet)")  # the last number in the name
-LINES_FILE = re.compile(r".*\.(jsonl(\.gz|\.zst)?|parquet)")
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+LAST_NUMBER = re.compile(r"(\d+)[^\d]*\Z")
 
 
 class DumpFile(NamedTuple):
@@ -30,8 +30,9 @@ class DumpFile(NamedTuple):
 
 def step_of_name(name: str) -> int | None:
     """Return the step that a file's name tells, or None."""
-    match = STEP_FILE.fullmatch(name)
-    return int(match["step"]) if match else None
+    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+    match = LAST_NUMBER.search(name.removesuffix(suffix)) if suffix else None
+    return int(match[1]) if match else None
 
 
 def step_files(directory: Path) -> dict[int, Path]:
@@ -63,7 +64,7 @@ def order_of_file(file: DumpFile) -> tuple[bool, int, str]:
 
 def current_files(directory: Path) -> list[Path]:
     """Return the files whose records count, in no order: of each step what the last attempt wrote, of all writers."""
-    entries = {entry for entry in directory.iterdir() if LINES_FILE.fullmatch(entry.name)}
+    entries = {entry for entry in directory.iterdir() if entry.name.endswith(SUFFIXES)}
     if not run_records_of(directory):
         return list(entries)  # not ours: what is there counts
     current = {path for paths in lineage_parts(directory).values() for path in paths}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from verl_rollout_dump.reader.errors import DumpReadError
-from verl_rollout_dump.reader.files import LINES_FILE
+from verl_rollout_dump.reader.files import SUFFIXES
 from verl_rollout_dump.run_record import FILENAME
 from verl_rollout_dump.shards import SHARDS, shard_folders
 
@@ -19,7 +19,7 @@ OVERRIDES = Path(".hydra") / "overrides.yaml"
 def is_dump(folder: Path) -> bool:
     """Say whether a folder holds a dump: step files, or a `run.json` of ours."""
     names = [entry.name for entry in os.scandir(folder) if entry.is_file()]
-    return FILENAME in names or any(LINES_FILE.fullmatch(name) for name in names) or bool(shard_folders(folder))
+    return FILENAME in names or any(name.endswith(SUFFIXES) for name in names) or bool(shard_folders(folder))
 
 
 def find_dumps(root: Path) -> list[Path]:

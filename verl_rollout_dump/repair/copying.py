@@ -75,11 +75,17 @@ def clean_name(path: Path) -> str:
 def copy_file(file: DumpFile, target: Path, plan: RepairPlan, report: RepairReport) -> None:
     """Copy the records of a file; the copy appears when it is whole."""
     temporary = target.with_name(f"{target.name}.tmp")
+    records = 0
     with temporary.open("wb") as out:
         for line in clean_lines(file, plan, report):
             out.write(line + b"\n")
-            report.records += 1
+            records += 1
+    if not records:
+        temporary.unlink()
+        report.changes["file without records left out"] += 1
+        return
     os.replace(temporary, target)
+    report.records += records
     report.files += 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, Record
@@ -124,7 +124,16 @@ def collect_file(file: DumpFile, collectors: defaultdict[int, StepCollector]) ->
         collectors[unknown_step].unreadable += 1
 
 
-def step_stats(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore_progress) -> Iterator[StepStats]:
-    """Yield the figures of each step, in their order. `on_progress` gets the bytes done since its last call."""
-    for some in for_files(collect_files, dump.files, workers, on_progress):
-        yield from some
+def step_stats(
+    dump: Dump,
+    steps: Collection[int] | None = None,
+    workers: int = 1,
+    on_progress: OnProgress = ignore_progress,
+) -> Iterator[StepStats]:
+    """Yield the figures of each step (of some, or of all), in their order.
+
+    `on_progress` gets the bytes done since its last call.
+    """
+    files = [file for file in dump.files if steps is None or file.step is None or file.step in steps]
+    for some in for_files(collect_files, files, workers, on_progress):
+        yield from (figures for figures in some if steps is None or figures.step in steps)

@@ -70,7 +70,9 @@ class RemoteDirectory:
             except LeaseHeld as held:
                 raise DumpError(refusal(url, held.owner)) from held
             except (StoreError, ValueError, KeyError, TypeError) as error:
-                raise DumpError(f"cannot write rollouts to {url}: {error}. Is the store up, and may we write?") from error
+                raise DumpError(
+                    f"cannot write rollouts to {url}: {error}. Is the store up, and may we write?"
+                ) from error
             except OSError as error:
                 raise DumpError(
                     f"cannot use the spool of {url}: {error}. Choose another place for it with "
@@ -163,4 +165,3 @@ def shard_url(url: str, config: DumpConfig) -> str:
     """Return where a writer writes: the URL itself where it is the only one."""
     writer = config.writer
     return url if writer.shards == 1 else f"{url.rstrip('/')}/{SHARDS}/{shard_name(writer.shard, writer.shards)}"
-

@@ -6,15 +6,15 @@ name and renamed. Whatever goes wrong is a `StoreError`, which is an OSError: th
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-import fsspec
-
 from verl_rollout_dump.config.urls import protocol_of
 
+fsspec: Any = importlib.import_module("fsspec")  # which has no types
 T = TypeVar("T")
 
 WHOLE_AT_ONCE = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # an upload shows when it is complete

@@ -121,6 +121,8 @@ def environment(base: Mapping[str, str], assets: Path, ray_dir: str) -> dict[str
     """Return the environment that verl and Ray's processes run in: `base`, and what they need."""
     return {
         "OMP_NUM_THREADS": str(core_count()),  # Ray would give each process one thread
+        # By default idle threads spin for milliseconds: many times slower as soon as anything else wants a core.
+        "GOMP_SPINCOUNT": "3000",
         **base,
         **FIXED_ENVIRONMENT,
         "VERL_CPU_ASSETS": str(assets),

@@ -1,4 +1,7 @@
-"""TRL's own trainers with a tiny model on the CPU, and what is in the files after them."""
+"""TRL's own trainers with a tiny model on the CPU, and what is in the files after them.
+
+Run by test_trl.py, in the environment that it makes.
+"""
 
 import json
 import os
@@ -11,20 +14,6 @@ import pytest
 
 from verl_rollout_dump import ConfigError, DumpError, RolloutCallback, register_callback
 from verl_rollout_dump.hooks import unregister_callback
-from verl_rollout_dump.integrations.trl_batches import (
-    Reading,
-    Scored,
-    batch_of,
-    logged_columns,
-    read_rollouts,
-    under_own_names,
-)
-
-# Not "trl": this very folder would do for that.
-pytest.importorskip("trl.trainer", reason="the adapter for TRL is tested with TRL: pip install -e .[trl]")
-torch = pytest.importorskip("torch")
-
-pytestmark = [pytest.mark.train]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ANSWERS = ["5", "12", "3", "8"]
@@ -290,45 +279,3 @@ def test_two_processes_write_one_dump(model_path, tmp_path, read_strict):
     assert [record["score"] for record in evaluated] == [shortest(value) for value in expected]
     attempts = json.loads((tmp_path / "rollouts" / "run.json").read_bytes())["attempts"]
     assert [attempt["state"] for attempt in attempts] == ["complete"]
-
-
-def test_columns_of_one_name_and_columns_that_do_not_fit():
-    notes = []
-    reading = Reading((), False, None, notes.append)
-    columns = [("acc", [1.0]), ("acc", [0.0]), ("index", [3]), ("acc_2", [9])]
-    assert under_own_names(columns, reading) == {"acc": [1.0], "acc_2": [0.0], "index": [3], "acc_2_2": [9]}
-    assert len(notes) == 2
-    assert "two columns are named 'acc'" in notes[0]
-    scored = Scored([{}, {}], ["p", "q"], ["a", "b"], [[1], [2]], None, {"fits": [1, 2], "does_not": [1, 2, 3]})
-    assert logged_columns(scored, reading) == [("fits", [1, 2])]
-    assert notes[2] == "log_extra was given 3 values of 'does_not' for 2 rollouts: they are left out"
-
-
-def test_log_probabilities_of_a_rollout_engine_are_cut_to_the_response():
-    class Trainer:
-        accelerator = type("OneProcess", (), {"process_index": 0, "num_processes": 1})
-        reward_weights = torch.ones(1)
-        reward_func_names = ("acc",)
-
-    rewards = torch.tensor([[1.0], [float("nan")]])
-    scored = Scored([{"answer": 4}, {"answer": 5}], ["p", "q"], ["a", "b"], [[7, 8], []], rewards, {})
-    output = {
-        "prompt_ids": torch.tensor([[0, 5], [6, 7]]),
-        "prompt_mask": torch.tensor([[0, 1], [1, 1]]),
-        "advantages": torch.tensor([0.5, -0.5]),
-        "sampling_per_token_logps": torch.tensor([[-0.5, -0.25], [0.0, 0.0]]),
-    }
-    first, second = read_rollouts(Trainer(), scored, output, Reading(("answer",), True, None, print))
-    batch = batch_of([first, second], 1, "train")
-    assert [ids.tolist() for ids in batch.prompts] == [[5], [6, 7]]
-    assert [ids.tolist() for ids in batch.responses] == [[7, 8], []]
-    assert [values.tolist() for values in batch.log_probs] == [[-0.5, -0.25], []]
-    assert (batch.scores, batch.ground_truths, batch.extras["acc"]) == ([1.0, None], [4, 5], [1.0, None])
-
-
-def test_neither_trl_nor_transformers_is_imported_before_it_is_needed():
-    code = (
-        "import sys, verl_rollout_dump, verl_rollout_dump.integrations.trl; "
-        "print(sorted({'trl', 'torch', 'transformers', 'accelerate'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
