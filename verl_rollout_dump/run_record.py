@@ -41,6 +41,7 @@ FORMAT = 1
 # Module -> distribution whose version is told, where the module is in use.
 VERSIONED = {
     "verl": "verl",
+    "trl": "trl",
     "torch": "torch",
     "transformers": "transformers",
     "ray": "ray",

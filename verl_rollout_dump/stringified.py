@@ -14,6 +14,7 @@ import ast
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 INTEGER = re.compile(r"-?(0|[1-9]\d{0,18})")
@@ -47,6 +48,7 @@ def reading_of(text: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def is_answer(path: str) -> bool:
     """Say whether a field may hold short texts by nature, such as the answer "4"."""
     return ANSWERS.search(path) is not None

@@ -1,7 +1,8 @@
 """How fast a dump is read: the commands, beside verl's viewer's way of loading and plain Python, in one run.
 
 Every line is a process of its own, so starting Python is in the figures. It makes its own data: 2 GB of steps of 20
-MB (`--quick`: 60 MB). `MB/s` is the size of the dump by the wall time; `peak MB` that of the largest process.
+MB (`--quick`: 60 MB). `MB/s` is the size of the dump by the wall time, `MB/CPU s` by the CPU time of all processes
+(what one core does, whatever else the machine does); `peak MB` is that of the largest process.
 """
 
 from __future__ import annotations
@@ -133,8 +134,16 @@ def line_of(chance: random.Random, texts: list[str], step: int, number: int) -> 
     return orjson.dumps(record) + b"\n"
 
 
-def run_case(case: Case, dump: Path) -> tuple[float, float]:
-    """Run a case in a new process; return the wall seconds and the peak memory of its largest process in MB."""
+class Run(NamedTuple):
+    """One run of a case: seconds of wall and of CPU (all its processes), peak memory of the largest process in MB."""
+
+    wall: float
+    cpu: float
+    peak: float
+
+
+def run_case(case: Case, dump: Path) -> Run:
+    """Run a case in a new process."""
     if not case.with_index:
         (dump / "reader.index").unlink(missing_ok=True)
     arguments = [*case.command, str(dump), *case.options]
@@ -146,7 +155,7 @@ def run_case(case: Case, dump: Path) -> tuple[float, float]:
     seconds = time.perf_counter() - begun
     if status:
         raise RuntimeError(f"{case.name} failed: {' '.join(arguments)[:200]}")
-    return seconds, usage.ru_maxrss / 1024
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def run_cases(dump: Path, size: int, repeats: int, wanted: Callable[[str], bool]) -> list[Row]:
@@ -154,11 +163,9 @@ def run_cases(dump: Path, size: int, repeats: int, wanted: Callable[[str], bool]
     rows = []
     for case in filter(lambda case: wanted(case.name), CASES):
         runs = [run_case(case, dump) for _ in range(repeats)]
-        seconds = min(run[0] for run in runs)
-        peak = max(run[1] for run in runs)
-        rows.append(
-            {"what": case.name, "seconds": seconds, "MB/s": round(size / seconds / 1e6), "peak MB": round(peak)}
-        )
+        wall, cpu = min(run.wall for run in runs), min(run.cpu for run in runs)
+        figures = {"seconds": wall, "CPU s": cpu, "MB/s": round(size / wall / 1e6), "MB/CPU s": round(size / cpu / 1e6)}
+        rows.append({"what": case.name, **figures, "peak MB": round(max(run.peak for run in runs))})
         print(json.dumps(rows[-1]), file=sys.stderr)
     return rows
 
@@ -178,7 +185,7 @@ def main() -> None:
         for name, wanted_size in sizes.items():
             size = make_dump(folder / name, wanted_size, STEP_SIZE)
             results[name] = run_cases(folder / name, size, options.repeats, lambda case: options.only in case)
-            columns = ["what", "seconds", "MB/s", "peak MB"]
+            columns = list(results[name][0])
             show(
                 f"a dump of {size / 1e6:,.0f} MB",
                 columns,

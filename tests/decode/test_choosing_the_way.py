@@ -7,8 +7,10 @@ import threading
 import numpy as np
 import orjson
 import pytest
-from decode_tokenizers import Characters, byte_fallback, byte_fallback_decoder, byte_level, decoded, wordpiece
+from decode_tokenizers import decoded
+from python_tokenizers import Characters
 from tokenizers import decoders
+from trained_tokenizers import byte_fallback, byte_fallback_decoder, byte_level, wordpiece
 
 from verl_rollout_dump.decode import text_decoder
 

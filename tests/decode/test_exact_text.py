@@ -3,9 +3,10 @@
 import numpy as np
 import orjson
 import pytest
-from decode_tokenizers import HARD_TEXT, KINDS, decoded, tokenizer_of, vocabulary_size
+from decode_tokenizers import KINDS, decoded, tokenizer_of, vocabulary_size
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from trained_tokenizers import HARD_TEXT
 
 from verl_rollout_dump.decode import text_decoder
 

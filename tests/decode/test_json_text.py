@@ -4,9 +4,9 @@ from itertools import pairwise, product
 
 import orjson
 import pytest
-from decode_tokenizers import byte_level
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trained_tokenizers import byte_level
 
 from verl_rollout_dump.decode.json_text import escape_bytes, escape_separators, json_text
 from verl_rollout_dump.decode.rules import byte_fallback, byte_level_or_asked, byte_level_or_itself, mend_as_replacement

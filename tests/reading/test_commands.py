@@ -236,6 +236,17 @@ def test_require_does_not_hide_what_a_package_itself_lacks(monkeypatch, tmp_path
         require("broken_package", "a test")
 
 
+def test_view_needs_a_terminal(run, small_dump):
+    result = run("view", small_dump)
+    assert (result.exit_code, "view needs a terminal" in result.output) == (2, True)
+
+
+def test_a_target_that_is_a_folder(run, small_dump, tmp_path):
+    pytest.importorskip("vl_convert")
+    result = run("report", small_dump, "-o", tmp_path)
+    assert (result.exit_code, "Is a directory" in result.output) == (2, True)
+
+
 def test_printable():
     assert printable("a\tb\n\x1b[0m é 👩‍🚀") == "a\tb\n\\x1b[0m é 👩‍🚀"
     assert printable("abcdef", 3) == "abc… (6 characters)"

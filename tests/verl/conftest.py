@@ -66,6 +66,18 @@ def run_main_ppo(assets, folder, overrides, variables):
     return Training(code, dump, log.read_text(errors="replace"), folder)
 
 
+# Fixtures that cost a training or a Ray: the tests that share one run in one process.
+SHARED = ("tiny_training", "hostile", "queue")
+
+
+def pytest_collection_modifyitems(items):
+    """Keep the tests that share an expensive fixture together, where tests are run by several processes."""
+    for item in items:
+        for name in SHARED:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+
+
 @pytest.fixture(scope="session")
 def tiny_assets():
     """The folder with the tiny model and its questions; made once, kept in the checkout's .cache."""

@@ -63,7 +63,6 @@ def hostile(train):
     return run
 
 
-@pytest.mark.xdist_group("hostile")
 @pytest.mark.parametrize("use_v1", [True, False], ids=["v1", "v0"])
 def test_hostile_rewards_arrive_whole(hostile, read_strict, use_v1):
     training = hostile(use_v1)
@@ -81,7 +80,6 @@ def test_hostile_rewards_arrive_whole(hostile, read_strict, use_v1):
     assert "Dumped generations to" not in training.log  # one writer, not two
 
 
-@pytest.mark.xdist_group("hostile")
 @pytest.mark.parametrize("use_v1", [True, False], ids=["v1", "v0"])
 def test_validations_do_not_collide_with_trainings(hostile, read_strict, use_v1):
     training = hostile(use_v1)
@@ -97,7 +95,6 @@ def test_validations_do_not_collide_with_trainings(hostile, read_strict, use_v1)
     assert (record["split"], record["state"]) == ("validation", "complete")
 
 
-@pytest.mark.xdist_group("hostile")
 def test_both_trainers_give_the_same_columns(hostile, read_strict):
     columns = {}
     for use_v1 in (True, False):

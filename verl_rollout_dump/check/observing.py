@@ -31,6 +31,17 @@ KIND_NAMES: dict[type, str] = {
 }
 
 
+Shape = tuple[tuple[str, ...], tuple[type, ...]]  # the keys of a record, and the types of their values
+
+
+@dataclass
+class ShapeCount:
+    """How many records have a shape, and which of their fields are to be looked into one by one."""
+
+    looked_into: tuple[str, ...]
+    records: int = 0
+
+
 @dataclass
 class FileObservation:
     """What a file holds. Counters count records or values; `first` holds the line of the first of each kind."""
@@ -43,6 +54,7 @@ class FileObservation:
     keys: Counter[tuple[str, ...]] = field(default_factory=Counter)
     types: dict[Path_, Counter[str]] = field(default_factory=dict)
     steps: Counter[int] = field(default_factory=Counter)
+    shapes: dict[Shape, ShapeCount] = field(default_factory=dict)
     doubled_uids: int = 0
     doubled_records: int = 0
 
@@ -50,6 +62,37 @@ class FileObservation:
         """Count a finding about a line; the first is kept."""
         self.lines[kind] += 1
         self.first.setdefault(kind, f"{self.path.name}, line {line}{': ' if found else ''}{found}")
+
+    def count_type(self, path: Path_, kind: str, count: int = 1) -> None:
+        """Count values of a type in a field."""
+        counts = self.types.get(path)
+        if counts is None:
+            counts = self.types[path] = Counter()
+        counts[kind] += count
+
+    def count_shape(self, record: Record) -> ShapeCount:
+        """Count a record by its shape. Most records have one of a few, so this is all that most fields need."""
+        shape = (tuple(record), tuple(map(type, record.values())))
+        counted = self.shapes.get(shape)
+        if counted is None:
+            fields = (name for name, kind in zip(*shape, strict=True) if needs_a_look(name, kind))
+            counted = self.shapes[shape] = ShapeCount(tuple(fields))
+        counted.records += 1
+        return counted
+
+    def add_up_shapes(self) -> None:
+        """Turn the counts of shapes into counts of keys and types."""
+        for (keys, kinds), counted in self.shapes.items():
+            self.keys[keys] += counted.records
+            for name, kind in zip(keys, kinds, strict=True):
+                if name not in counted.looked_into:
+                    self.count_type(name, KIND_NAMES.get(kind, "other"), counted.records)
+        self.shapes = {}
+
+
+def needs_a_look(name: str, kind: type) -> bool:
+    """Say whether values of a field are to be looked into: objects, lists, and texts that may have been values."""
+    return kind in (dict, list) or (kind is str and name not in TEXT_FIELDS)
 
 
 def observe_files(files: list[DumpFile]) -> list[FileObservation]:
@@ -74,6 +117,7 @@ def observe_file(file: DumpFile) -> FileObservation:
                 count_doubles(line, record, seen, uids, contents)
     except (DumpReadError, OSError) as error:
         seen.note(UNREADABLE, number, str(error))
+    seen.add_up_shapes()
     return seen
 
 
@@ -115,28 +159,24 @@ def why_not_strict(line: Line) -> list[str]:
 def observe_record(record: Record, file: DumpFile, line: int, seen: FileObservation) -> None:
     """Note the shape of a record."""
     seen.records += 1
-    seen.keys[tuple(record)] += 1
     step = step_of_record(record, file)
     seen.steps[step] += 1
     if step == NO_STEP:
         seen.note("unknown step", line)
     elif record.get("step", step) != step:
         seen.note("wrong step", line, f"step {record['step']}")
-    for name, value in record.items():
-        observe_value(name, value, line, seen)
+    for name in seen.count_shape(record).looked_into:
+        observe_value(name, record[name], line, seen)
 
 
 def observe_value(path: Path_, value: Any, line: int, seen: FileObservation) -> None:
     """Note the type of a value, and of what is in it."""
     kind = KIND_NAMES.get(type(value), "other")
-    counts = seen.types.get(path)
-    if counts is None:
-        counts = seen.types[path] = Counter()
     if kind == "text" and path not in TEXT_FIELDS:
         kind = reading_of(value) or kind
         if is_answer(path) and kind in ("text_number", "text_boolean"):
             kind = "text"
-    counts[kind] += 1
+    seen.count_type(path, kind)
     if kind.startswith("text_"):
         seen.first.setdefault(f"{kind} {path}", f"{seen.path.name}, line {line}: {value[:60]!r}")
     elif kind == "object":
@@ -146,7 +186,7 @@ def observe_value(path: Path_, value: Any, line: int, seen: FileObservation) -> 
         for name, item in value.items():
             observe_value(f"{path}.{name}", item, line, seen)
     elif kind == "list" and value and isinstance(value[0], (dict, str)):
-        for item in value[:100]:
+        for item in value:
             observe_value(f"{path}[]", item, line, seen)
 
 

@@ -14,7 +14,7 @@ from verl_rollout_dump.version import __version__
 from verl_rollout_dump.where import WhereError
 
 # What a user can put right: told in one message, without a traceback. The exit code is 2.
-USERS_MISTAKES = (DumpReadError, MissingPackageError, WhereError, FileNotFoundError, PermissionError)
+USERS_MISTAKES = (DumpReadError, MissingPackageError, WhereError, OSError)
 
 
 class TellingGroup(TyperGroup):
@@ -24,6 +24,8 @@ class TellingGroup(TyperGroup):
         """Run the command that was asked for."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # `| head` has seen enough: no mistake
+            raise
         except USERS_MISTAKES as error:
             typer.echo(f"verl-rollout-dump: {error}", err=True)
             raise typer.Exit(2) from error

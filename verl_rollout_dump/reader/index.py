@@ -31,6 +31,7 @@ COLUMNS: dict[str, type[np.generic]] = {
     "prompt_group": np.uint64,
 }
 NO_STEP = -1
+LARGEST_STEP = 2**62
 PROBLEMS_KEPT = 100  # of one file; all are counted
 
 
@@ -100,7 +101,7 @@ def step_of_record(record: Record, file: DumpFile) -> int:
     if file.step is not None:
         return file.step
     own = record.get("step")
-    if not isinstance(own, (int, float)) or not math.isfinite(own):
+    if not isinstance(own, (int, float)) or not 0 <= own < LARGEST_STEP:  # NaN is not in there either
         return NO_STEP
     return int(own)
 

@@ -71,5 +71,6 @@ def summarize(values: Sequence[float]) -> NumberSummary:
     bad = len(array) - len(finite)
     if not len(finite):
         return NumberSummary(non_finite=bad)
-    mean, std, low, high = (float(figure(finite)) for figure in (np.mean, np.std, np.min, np.max))
+    with np.errstate(over="ignore"):  # numbers near the end of the range: their figures are infinite
+        mean, std, low, high = (float(figure(finite)) for figure in (np.mean, np.std, np.min, np.max))
     return NumberSummary(len(finite), mean, std, low, high, bad)
