@@ -15,7 +15,7 @@ from typing import Any, Literal
 from verl_rollout_dump.step_ranges import format_steps, parse_steps
 
 State = Literal["running", "complete", "failed"]
-STEP_SETS = ("steps", "failed", "dropped", "kept_before")
+STEP_SETS = ("steps", "failed", "dropped")
 NOBODY = 0  # the number of the attempt that stands for files of other programs
 
 
@@ -35,8 +35,8 @@ class Attempt:
     steps: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)
     dropped: set[int] = field(default_factory=set)
-    # The steps of which an older file was in `superseded/` already when it started.
-    kept_before: set[int] = field(default_factory=set)
+    # Steps of which older files of their writer were in `superseded/` already when it started, and how many.
+    kept_before: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Attempt:

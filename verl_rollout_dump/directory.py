@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from verl_rollout_dump.attempts import NOBODY, State, writer_of
+from verl_rollout_dump.attempts import NOBODY, Attempt, State, writer_of
 from verl_rollout_dump.compression import STREAMS
 from verl_rollout_dump.config.schema import DumpConfig
 from verl_rollout_dump.config.sweeps import claim_for_job
 from verl_rollout_dump.directory_lock import DirectoryLock
 from verl_rollout_dump.errors import DumpError
-from verl_rollout_dump.existing_files import PLACEMENTS, Placing, move_aside, was_moved_aside
+from verl_rollout_dump.existing_files import PLACEMENTS, Placing, files_kept_aside, move_aside
 from verl_rollout_dump.run_record import FILENAME, RunRecord, open_record
 from verl_rollout_dump.step_names import files_by_step, step_name
 from verl_rollout_dump.writer import TEMPORARY_SUFFIX, DurableSync, Sync, make_folder, write_file
@@ -117,16 +117,18 @@ class DumpDirectory:
         for step, files in files_by_step(self.path, self._config.path.filename).items():
             writer = writer_of(record.earlier, step)
             is_unknown = writer == NOBODY and step not in record.steps_of_others
-            if died and (is_unknown or (step not in died.kept_before and self._has_newer(files, writer, died.attempt))):
+            if died and (is_unknown or self._replaced(died, step, files, writer)):
                 died.note_written(step)
             elif is_unknown:
                 record.steps_of_others.add(step)
-            if self._has_newer(files, writer_of(record.earlier, step), record.current.attempt):
-                record.current.kept_before.add(step)
+            kept = files_kept_aside(self.path, files, writer_of(record.earlier, step))
+            if kept:
+                record.current.kept_before[str(step)] = kept
 
-    def _has_newer(self, files: list[Path], writer: int, attempt: int) -> bool:
-        """Whether what an earlier attempt than `attempt` wrote for a step was put aside for something newer."""
-        return writer < attempt and any(was_moved_aside(self.path, file, writer) for file in files)
+    def _replaced(self, attempt: Attempt, step: int, files: list[Path], writer: int) -> bool:
+        """Whether an attempt put aside what its writer had written for a step: there is more aside than before."""
+        kept = files_kept_aside(self.path, files, writer)
+        return writer < attempt.attempt and kept > attempt.kept_before.get(str(step), 0)
 
 
 def cannot_write(path: Path, error: OSError) -> str:

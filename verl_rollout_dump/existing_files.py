@@ -116,8 +116,11 @@ def free_name(folder: Path, target: Path, attempt: int) -> Path:
     return aside
 
 
-def was_moved_aside(folder: Path, target: Path, attempt: int) -> bool:
-    """Whether what an attempt wrote under a name is in `superseded/`, and the name leads to something newer."""
+def files_kept_aside(folder: Path, targets: list[Path], attempt: int) -> int:
+    """Return how many files are in `superseded/` that an attempt wrote under one of the names.
+
+    A second name of the very file that has the first (a run was killed between the two) does not count.
+    """
     place = folder / SUPERSEDED / str(attempt)
-    kept = [path for path in place.glob(f"{target.name}*") if not path.name.endswith(".tmp")]
-    return bool(kept) and not any(os.path.samefile(path, target) for path in kept)
+    kept = [path for target in targets for path in place.glob(f"{target.name}*") if ".tmp" not in path.name]
+    return sum(not any(os.path.samefile(path, target) for target in targets) for path in kept)

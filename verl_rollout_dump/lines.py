@@ -8,7 +8,9 @@ texts are encoded together. Chunks of rows bound the memory that this takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,14 @@ from verl_rollout_dump.token_rows import TokenRows
 TOKENS_PER_CHUNK = 1 << 20
 ROWS_PER_CHUNK = 1024
 
-Segment = list[bytes]  # for each row of a chunk the JSON of one or several fields, `"name":value,"name":value`
+
+@dataclass
+class Segment:
+    """For each row of a chunk the JSON of one or several fields: `"name":value,"name":value`."""
+
+    before: bytes
+    values: list[bytes]
+    after: bytes = b""
 
 
 class LineEncoder:
@@ -34,13 +43,13 @@ class LineEncoder:
         self._decoder = decoder
 
     def chunks(self, snapshot: StepSnapshot) -> Iterator[list[bytes]]:
-        """Yield the lines of a step, each ending in a line feed, a bounded number at a time."""
+        """Yield the pieces of the lines of a step, each line ending in a line feed, a bounded number at a time."""
         size = rows_per_chunk(snapshot.fields)
         groups = grouped(snapshot.fields)
         for first in range(0, snapshot.rows, size):
             last = min(first + size, snapshot.rows)
             segments = [self._segment(group, first, last, snapshot.report) for group in groups]
-            yield [b"{" + b",".join(parts) + b"}\n" for parts in zip(*segments, strict=True)]
+            yield put_together(segments)
 
     def _segment(self, group: list[SnapshotField], first: int, last: int, report: ConversionReport) -> Segment:
         field = group[0]
@@ -51,10 +60,9 @@ class LineEncoder:
         return values_segment([f for f in group if isinstance(f, ValuesField)], first, last)
 
     def _texts(self, name: str, tokens: TokenRows, first: int, last: int, report: ConversionReport) -> Segment:
-        key = orjson.dumps(name) + b':"'
         bodies = self._decoder().json_rows(*tokens.chunk(first, last))
         if self._max_chars is None or max(map(len, bodies), default=0) <= self._max_chars:
-            return [b"".join((key, body, b'"')) for body in bodies]
+            return Segment(orjson.dumps(name) + b':"', bodies, b'"')
         texts = [orjson.loads(b'"' + body + b'"') for body in bodies]
         return self._converted(name, texts, report)
 
@@ -64,19 +72,30 @@ class LineEncoder:
         rows = [np.ascontiguousarray(row[start:stop]) for row, start, stop in spans]
         if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
             return self._converted(name, rows, report)  # orjson would write null without a word
-        key = orjson.dumps(name) + b":"
-        return [key + orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) for row in rows]
+        arrays = [orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) for row in rows]
+        return Segment(orjson.dumps(name) + b":", arrays)
 
     def _converted(self, name: str, values: list[Any], report: ConversionReport) -> Segment:
         converted = self._serializer.convert_column(name, values, report)
-        return [encode_record({name: value})[1:-1] for value in converted]
+        return Segment(b"", [encode_record({name: value})[1:-1] for value in converted])
 
 
 def values_segment(fields: list[ValuesField], first: int, last: int) -> Segment:
     """Encode fields whose values are there already."""
     names = [field.name for field in fields]
     rows = zip(*(field.values[first:last] for field in fields), strict=True)
-    return [encode_record(dict(zip(names, row, strict=True)))[1:-1] for row in rows]
+    return Segment(b"", [encode_record(dict(zip(names, row, strict=True)))[1:-1] for row in rows])
+
+
+def put_together(segments: list[Segment]) -> list[bytes]:
+    """Return the pieces of all lines of a chunk, in order; the text in them is not copied once more."""
+    columns: list[Iterable[bytes]] = []
+    before = b"{"
+    for segment in segments:
+        columns += [repeat(before + segment.before), segment.values]
+        before = segment.after + b","
+    ends = repeat(segments[-1].after + b"}\n")
+    return list(chain.from_iterable(zip(*columns, ends, strict=False)))  # the values alone end
 
 
 def grouped(fields: list[SnapshotField]) -> list[list[SnapshotField]]:

@@ -6,7 +6,7 @@
      "attempts": [{"attempt": 1, "state": "complete", "started": ISO 8601, "ended": ISO 8601 or null,
                    "host": ..., "pid": ..., "first_step": 1,
                    "steps": "1-100", "failed": "", "dropped": "57",    (not written: by a fault, by a full queue)
-                   "kept_before": "",                                  (had an older file in superseded/ already)
+                   "kept_before": {"98": 1},                           (older files that were in superseded/ already)
                    "superseded": "98-100"}],                           (no part of the lineage: see attempts.py)
      "steps_of_others": "",                                            (files that were there before attempt 1)
      "report": {counts of the last attempt}}
@@ -24,6 +24,7 @@ import platform
 import socket
 import sys
 from datetime import datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -143,13 +144,19 @@ def open_record(folder: Path, split: str, node: dict[str, Any]) -> RunRecord:
         return RunRecord(split, node, None)
 
 
+@cache  # parsing the metadata of a package costs more than writing a small step
+def version_of(module: str, distribution: str) -> str:
+    """Return the version of a module that is in use."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return str(getattr(sys.modules[module], "__version__", "unknown"))
+
+
 def versions() -> dict[str, str]:
     """Return the versions of this package, Python, and what is loaded of what matters."""
     found = {"verl_rollout_dump": __version__, "python": platform.python_version()}
     for module, distribution in VERSIONED.items():
         if module in sys.modules:
-            try:
-                found[module] = version(distribution)
-            except PackageNotFoundError:  # run from a checkout that was never installed
-                found[module] = str(getattr(sys.modules[module], "__version__", "unknown"))
+            found[module] = version_of(module, distribution)
     return found

@@ -43,6 +43,7 @@ class OpenDumps:
         self._dumps: dict[int, Endable] = {}  # by identity; kept alive: what was handed over must be written
         self._pid = os.getpid()
         self._previous: object = None
+        self._closes_early = False
         atexit.register(self.close_all)
 
     def add(self, dump: Endable) -> None:
@@ -58,6 +59,16 @@ class OpenDumps:
         self._dumps.pop(id(dump), None)
         if not self._dumps and is_main_thread() and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
             signal.signal(signal.SIGTERM, self._previous)  # type: ignore[arg-type]
+
+    def close_before_executors(self) -> None:
+        """Close when the main thread ends, while executors still take work: clients of remote stores need them.
+
+        `atexit` is too late for that, and Python has no public name for this moment; else steps stay in the spool.
+        """
+        register = getattr(threading, "_register_atexit", None)
+        if register is not None and not self._closes_early:
+            self._closes_early = True
+            register(self.close_all)
 
     def close_all(self) -> None:
         """The interpreter ends. An exception that nobody caught ends the attempts as failed."""

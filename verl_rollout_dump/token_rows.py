@@ -67,13 +67,12 @@ class TokenRows:
 
 def bounds(mask: Numbers) -> tuple[Numbers, Numbers]:
     """Return where the nonzero part of each row of a mask (rows, length) begins and ends; 0, 0 where there is none."""
-    real = mask != 0
-    if real.shape[1] == 0:
-        nothing = np.zeros(len(real), dtype=np.int64)
-        return nothing, nothing
-    starts = real.argmax(axis=1)
-    stops = real.shape[1] - real[:, ::-1].argmax(axis=1)
-    return starts, np.where(real.any(axis=1), stops, starts)
+    length = mask.shape[1]
+    real = (mask != 0).tobytes()  # searching bytes is many times faster than argmax, above all from the right
+    rows = range(0, length * len(mask), length) if length else [0] * len(mask)
+    starts = [max(real.find(b"\1", row, row + length) - row, 0) for row in rows]
+    stops = [max(real.rfind(b"\1", row, row + length) - row + 1, 0) for row in rows]
+    return np.array(starts, dtype=np.int64), np.array(stops, dtype=np.int64)
 
 
 def are_token_ids(values: Any) -> bool:

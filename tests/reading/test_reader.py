@@ -64,6 +64,8 @@ def test_nothing_to_read(tmp_path, name, said):
         (b'{"output": 1}\n\x00\x01\xfe\n[1]\n"text"\n3\n{"output": 2}\n', [1, 2], [("not JSON", 2)]
          + [("not an object", line) for line in (3, 4, 5)]),
         (b"[" * 100_000 + b"\n" + b'{"output": 1}\n', [1], [("not JSON", 1)]),
+        (b'{"output": 18446744073709551616}\n', ["1.8446744073709552e+19"], []),
+        (b'{"output": NaN, "n": 1' + b"0" * 5000 + b"}\n", ["nan"], []),
         (b'{"output": {"$bytes": "AP8="}}\n', [b"\x00\xff"], []),
         (b'{"output": {"$marker": {"type": "x"}}}\n', [{"$marker": {"type": "x"}}], []),
     ],

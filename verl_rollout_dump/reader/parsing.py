@@ -16,6 +16,7 @@ from verl_rollout_dump.reader.lines import BOM, Line
 from verl_rollout_dump.serialization.text import repair_text
 
 Record = dict[str, Any]
+LONGEST_INTEGER = 20  # characters of one of 64 bits
 SHOWN = 80  # bytes of a bad line that are shown
 
 
@@ -31,10 +32,18 @@ def parse_leniently(data: bytes) -> Any:
     """Parse what is not strict JSON, as Python's json does; `ValueError` where it is not JSON at all."""
     text = data.removeprefix(BOM).decode("utf-8", "replace")
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_int=integer_of)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     return with_valid_text(value)
+
+
+def integer_of(digits: str) -> int | float:
+    """Return an integer; beyond 64 bits a float, which is what the strict parser makes of it too."""
+    if len(digits) > LONGEST_INTEGER:
+        return float(digits)
+    value = int(digits)
+    return value if -(2**63) <= value < 2**64 else float(value)
 
 
 def with_valid_text(value: Any) -> Any:

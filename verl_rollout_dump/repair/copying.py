@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections import Counter
@@ -120,7 +119,7 @@ def clean_line(line: Line, record: Record, plan: RepairPlan, changes: Counter[st
         return data
     if changes.total() == before:
         changes["text that is not UTF-8 repaired"] += 1
-    return encoded(clean)
+    return orjson.dumps(clean)
 
 
 def is_strict(data: bytes) -> bool:
@@ -130,11 +129,3 @@ def is_strict(data: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
-
-
-def encoded(record: Record) -> bytes:
-    """Return a record as a line; integers beyond 64 bits keep their digits."""
-    try:
-        return orjson.dumps(record)
-    except TypeError:
-        return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -23,6 +23,7 @@ from verl_rollout_dump.lease import Lease, LeaseHeld
 from verl_rollout_dump.owners import owner_of_process
 from verl_rollout_dump.run_record import FILENAME, RunRecord
 from verl_rollout_dump.shards import SHARDS, shard_name
+from verl_rollout_dump.shutdown import open_dumps
 from verl_rollout_dump.step_names import step_name
 from verl_rollout_dump.step_ranges import format_steps
 from verl_rollout_dump.storage.spool import Spool, spool_folder
@@ -79,6 +80,7 @@ class RemoteDirectory:
                     "rollout_dump.writer.spool_dir=DIR"
                 ) from error
             undo.pop_all()
+        open_dumps.close_before_executors()
         logger.warning("rollouts (%s) are dumped to %s, attempt %d", split, url, self.record.current.attempt)
 
     def _open(self, url: str, split: str, node: dict[str, Any], undo: contextlib.ExitStack) -> None:
