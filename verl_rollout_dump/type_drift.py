@@ -22,7 +22,7 @@ def note_drift(snapshot: StepSnapshot, notes: FieldNotes) -> None:
                 notes.note(
                     "mixed types",
                     field.name,
-                    f"step {snapshot.step}: the column {field.name!r} holds {', '.join(kinds)}; it is written as it is, "
-                    f"but tools that give one type to a column refuse it. Return one type, or leave it out: "
+                    f"step {snapshot.step}: the column {field.name!r} holds {', '.join(kinds)}; it is written as it "
+                    f"is, but tools that give one type to a column refuse it. Return one type, or leave it out: "
                     f"rollout_dump.fields.exclude=[{field.name}]",
                 )

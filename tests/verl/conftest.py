@@ -43,7 +43,8 @@ def run_main_ppo(assets, folder, overrides, variables):
     """Run verl.trainer.main_ppo in `folder` with our conf/verl_cpu.yaml, and wait for it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED_PREFIXES)}
     dump, log = folder / "rollouts", folder / "verl.log"
-    arguments = [f"trainer.rollout_data_dir={dump}", *overrides]
+    flags = [word for word in overrides if word.startswith("-")]  # which must come first
+    arguments = [*flags, f"trainer.rollout_data_dir={dump}", *(word for word in overrides if word not in flags)]
     with ray_directory() as ray_dir, log.open("w") as output:
         process = subprocess.Popen(
             command_line(arguments),
@@ -114,6 +115,21 @@ def train(run_training):
 def tiny_training(train):
     """One training of two steps with verl's v1 trainer and the plain conf/verl_cpu.yaml, shared by all tests."""
     return train()
+
+
+@pytest.fixture(scope="session")
+def queue():
+    """A TransferQueue that runs on a Ray of its own."""
+    import ray
+    import transfer_queue
+    from omegaconf import OmegaConf
+
+    with ray_directory() as ray_dir:
+        ray.init(num_cpus=8, include_dashboard=False, _temp_dir=ray_dir, object_store_memory=100_000_000)
+        transfer_queue.init(OmegaConf.create({"backend": {"SimpleStorage": {"num_data_storage_units": 1}}}))
+        yield transfer_queue
+        transfer_queue.close()
+        ray.shutdown()
 
 
 @pytest.fixture

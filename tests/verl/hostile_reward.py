@@ -1,6 +1,7 @@
 """A reward function that returns every awkward type that verl lets through, and keys that only some rollouts have.
 
-verl's v0 trainer asks sample 0 for the keys and fails where another sample lacks one; `SPARSE=no` keeps them equal.
+verl's v0 trainer makes an array of each key that sample 0 has: it fails where another sample lacks the key, or has a
+list of another length. `SPARSE=no` keeps them equal.
 For a validation it takes the mean of every extra, so these are numbers there.
 """
 
@@ -9,6 +10,8 @@ import os
 
 import numpy as np
 import torch
+
+IS_SPARSE = os.environ.get("SPARSE", "yes") == "yes"
 
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, **_):
@@ -24,13 +27,13 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **_)
         "nan": float("nan"),
         "scalar_tensor": torch.tensor(1.5),
         "tensor": torch.tensor([1, 2]),
-        "ragged": list(range(index % 3)),
+        "ragged": list(range(index % 3 if IS_SPARSE else 2)),
         "array": np.array([1.5, 2.5], dtype=np.float32),
         "a_set": {1, 2},
         "date": datetime.datetime(2026, 1, 2),
         "text": "é\u2028\x85",
         "none": None,
     }
-    if os.environ.get("SPARSE", "yes") == "yes" and index % 2:
+    if IS_SPARSE and index % 2:
         values["only_odd"] = index
     return values

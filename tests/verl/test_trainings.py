@@ -13,7 +13,7 @@ HOSTILE = [f"reward.custom_reward_function.path={REWARD}", "reward.custom_reward
 CORE = ["input", "output", "gts", "score", "step"]
 
 
-def expected_extras(index):
+def expected_extras(index, use_v1):
     """What the reward function returned for a question, after a line was read back."""
     return {
         "acc": bool(index % 2),
@@ -23,7 +23,7 @@ def expected_extras(index):
         "nan": None,
         "scalar_tensor": 1.5,
         "tensor": [1, 2],
-        "ragged": list(range(index % 3)),
+        "ragged": list(range(index % 3 if use_v1 else 2)),
         "array": [1.5, 2.5],
         "a_set": [1, 2],
         "date": "2026-01-02T00:00:00",
@@ -32,16 +32,16 @@ def expected_extras(index):
     }
 
 
-def check_records(records, step):
+def check_records(records, step, use_v1):
     for record in records:
         assert list(record)[:5] == CORE
         assert record["step"] == step
         assert record["input"] and isinstance(record["output"], str)
         index = record["count"]
         assert record["score"] == index % 3 / 2
-        extras = {name: record[name] for name in expected_extras(index)}
-        assert extras == expected_extras(index)
-        assert [type(value) for value in extras.values()] == [type(v) for v in expected_extras(index).values()]
+        expected = expected_extras(index, use_v1)
+        assert {name: record[name] for name in expected} == expected
+        assert [type(record[name]) for name in expected] == [type(value) for value in expected.values()]
 
 
 @pytest.fixture(scope="session")
@@ -70,13 +70,14 @@ def test_hostile_rewards_arrive_whole(hostile, read_strict, use_v1):
     assert sorted(files) == ["1.jsonl", "2.jsonl"]
     assert {len(records) for records in files.values()} == {16}  # 4 prompts, 4 samples each
     for step, records in ((1, files["1.jsonl"]), (2, files["2.jsonl"])):
-        check_records(records, step)
+        check_records(records, step, use_v1)
         if use_v1:  # in v0 verl itself fails on keys that only some rollouts have
             odd = [record["count"] if record["count"] % 2 else None for record in records]
             assert [record["only_odd"] for record in records] == odd
     record = json.loads((training.dump / "run.json").read_bytes())
     assert (record["state"], record["attempts"][0]["steps"]) == ("complete", "1-2")
-    assert (record["report"]["records_written"], record["report"]["steps_failed"]) == (32, [])
+    # of the whole dump: 32 of the training and 8 of the validation
+    assert (record["report"]["records_written"], record["report"]["steps_failed"]) == (40, [])
     assert "Dumped generations to" not in training.log  # one writer, not two
 
 
@@ -120,9 +121,7 @@ def test_colocate_async_with_the_versions_of_the_weights(train, read_strict):
 
 def test_external_lib_comes_late_and_works(train, read_strict):
     training = train(
-        f"hydra.searchpath=[file://{CHECKOUT}/conf]",
-        "--config-dir",
-        str(CHECKOUT / "conf"),
+        f"--config-dir={CHECKOUT / 'conf'}",
         "actor_rollout_ref.model.external_lib=verl_rollout_dump.plugin",
         VERL_USE_EXTERNAL_PLUGINS="verl_rollout_dump_cpu",
     )

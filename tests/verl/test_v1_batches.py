@@ -9,25 +9,6 @@ pytestmark = pytest.mark.verl
 
 
 @pytest.fixture(scope="module")
-def queue(tmp_path_factory):
-    """A TransferQueue that runs on a Ray of its own."""
-    import shutil
-    import tempfile
-
-    import ray
-    import transfer_queue
-    from omegaconf import OmegaConf
-
-    short = tempfile.mkdtemp(prefix="r", dir="/tmp")  # Ray's sockets must not have long paths
-    ray.init(num_cpus=8, include_dashboard=False, _temp_dir=short, object_store_memory=100_000_000)
-    transfer_queue.init(OmegaConf.create({"backend": {"SimpleStorage": {"num_data_storage_units": 1}}}))
-    yield transfer_queue
-    transfer_queue.close()
-    ray.shutdown()
-    shutil.rmtree(short, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
 def tokenizer(tiny_assets):
     from transformers import AutoTokenizer
 

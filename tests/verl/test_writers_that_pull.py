@@ -1,33 +1,16 @@
 """Four Ray actors pull the batch of the v1 trainer out of TransferQueue, each its part; the driver only waits."""
 
 import json
-import shutil
-import tempfile
 from types import SimpleNamespace
 
 import pytest
 
 torch = pytest.importorskip("torch")
-ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.verl
 
 from verl_rollout_dump import RolloutDumpCallback  # noqa: E402
 from verl_rollout_dump.integrations.transfer_queue import transfer_queue_source  # noqa: E402
 from verl_rollout_dump.lineage import lineage_parts  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def queue():
-    import transfer_queue
-    from omegaconf import OmegaConf
-
-    short = tempfile.mkdtemp(prefix="r", dir="/tmp")  # Ray's sockets must not have long paths
-    ray.init(num_cpus=8, include_dashboard=False, _temp_dir=short, object_store_memory=100_000_000)
-    transfer_queue.init(OmegaConf.create({"backend": {"SimpleStorage": {"num_data_storage_units": 1}}}))
-    yield transfer_queue
-    transfer_queue.close()
-    ray.shutdown()
-    shutil.rmtree(short, ignore_errors=True)
 
 
 def put(queue, tokenizer, rows):

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from verl_rollout_dump.config import DumpConfig, load_config
-from verl_rollout_dump.config.schema import OnError
-from verl_rollout_dump.hooks import DUMP, RolloutHooks, build_callbacks
+from verl_rollout_dump.config.schema import Mode, OnError
+from verl_rollout_dump.hooks import DUMP, RolloutCallback, RolloutHooks, build_callbacks
+from verl_rollout_dump.integrations.transfer_queue import transfer_queue_source
 from verl_rollout_dump.integrations.verl_batches import validation_rollouts
 from verl_rollout_dump.rollouts import RolloutBatch
 
@@ -136,7 +137,8 @@ def fire_rollouts(adapter: Adapter) -> Callable[[Method], Method]:
             columns = {name: given[name] for name in ("batch", "reward_extra_infos_dict") if name in given}
             started = time.perf_counter()
             read = functools.partial(adapter, trainer, dump.config, **columns)
-            fire(trainer, dump, dump.hooks.fire_rollout_end, read)
+            if not pulled_by_writers(trainer, dump, given["batch"]):
+                fire(trainer, dump, dump.hooks.fire_rollout_end, read)
             # the name under which verl's own dump shows among the step's timings
             given["timing_raw"]["dump_rollout_generations"] = time.perf_counter() - started
 
@@ -144,6 +146,26 @@ def fire_rollouts(adapter: Adapter) -> Callable[[Method], Method]:
         return log_rollout_data
 
     return wrap
+
+
+def pulled_by_writers(trainer: Any, dump: TrainerDump, batch: Any) -> bool:
+    """Let the Ray actors of `writer.mode=ray` read a v1 batch themselves; False: this process must read it.
+
+    It must where other callbacks want to see the batch, and where it is v0's, which is here already.
+    """
+    others = dump.hooks.callbacks[1:]
+    if dump.config.writer.mode is not Mode.ray or others or not hasattr(batch, "partition_id"):
+        return False
+    (callback,) = dump.hooks.callbacks
+    give_tokenizer(callback, trainer)
+    callback.on_rollouts_at(transfer_queue_source(trainer, batch))  # type: ignore[attr-defined]
+    return True
+
+
+def give_tokenizer(callback: RolloutCallback, trainer: Any) -> None:
+    """Give the dump the trainer's tokenizer, which v1 makes only after the dump has been started."""
+    if getattr(callback, "tokenizer", trainer.tokenizer) is None:
+        callback.tokenizer = trainer.tokenizer  # type: ignore[attr-defined]
 
 
 def fire_validation(original: Method) -> Method:
@@ -169,8 +191,7 @@ def fire(
 ) -> None:
     """Read the trainer's rollouts and fire a hook. A fault in reading is handled as the dump's own would be."""
     for callback in dump.hooks.callbacks:
-        if getattr(callback, "tokenizer", trainer.tokenizer) is None:
-            callback.tokenizer = trainer.tokenizer  # type: ignore[attr-defined]
+        give_tokenizer(callback, trainer)
     try:
         batch = read()
     except Exception as error:
