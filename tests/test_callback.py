@@ -268,3 +268,12 @@ def test_importing_the_package_is_light():
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == ""
+
+
+def test_every_public_name_is_there_and_no_other():
+    import verl_rollout_dump
+
+    assert all(hasattr(verl_rollout_dump, name) for name in verl_rollout_dump.__all__)
+    assert dir(verl_rollout_dump) == sorted(verl_rollout_dump.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'RolloutDump'"):
+        verl_rollout_dump.RolloutDump  # noqa: B018

@@ -8,13 +8,18 @@
 verl finds this package by itself: `trainer.rollout_data_dir=DIR` is enough there.
 """
 
-from verl_rollout_dump.callback import RolloutDumpCallback
-from verl_rollout_dump.config import ConfigError, load_config
-from verl_rollout_dump.errors import DumpError
-from verl_rollout_dump.hooks import RolloutCallback, register_callback
-from verl_rollout_dump.report import DumpReport
-from verl_rollout_dump.rollouts import BatchError, RolloutBatch
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from verl_rollout_dump.version import __version__
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.callback import RolloutDumpCallback
+    from verl_rollout_dump.config import ConfigError, load_config
+    from verl_rollout_dump.errors import DumpError
+    from verl_rollout_dump.hooks import RolloutCallback, register_callback
+    from verl_rollout_dump.report import DumpReport
+    from verl_rollout_dump.rollouts import BatchError, RolloutBatch
 
 __all__ = [
     "BatchError",
@@ -28,3 +33,29 @@ __all__ = [
     "load_config",
     "register_callback",
 ]
+
+# Imported when they are asked for: this package is loaded into every Ray process and by every call of the command.
+MODULES = {
+    "BatchError": "rollouts",
+    "ConfigError": "config",
+    "DumpError": "errors",
+    "DumpReport": "report",
+    "RolloutBatch": "rollouts",
+    "RolloutCallback": "hooks",
+    "RolloutDumpCallback": "callback",
+    "load_config": "config",
+    "register_callback": "hooks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name at its first use (PEP 562)."""
+    if name not in MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

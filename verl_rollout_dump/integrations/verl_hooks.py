@@ -11,7 +11,8 @@ import functools
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,14 +87,8 @@ def end_dump(original: Method) -> Method:
 
     @functools.wraps(original)
     def fit(trainer: Any, *args: Any, **kwargs: Any) -> Any:
-        hooks = hooks_of(trainer)
-        try:
-            result = original(trainer, *args, **kwargs)
-        except BaseException as error:
-            hooks.fire_train_failed(error)
-            raise
-        hooks.fire_train_end()
-        return result
+        with telling_of_the_end(trainer):
+            return original(trainer, *args, **kwargs)
 
     return fit
 
@@ -103,16 +98,22 @@ def end_dump_async(original: Callable[..., Awaitable[Any]]) -> Method:
 
     @functools.wraps(original)
     async def fit(trainer: Any, *args: Any, **kwargs: Any) -> Any:
-        hooks = hooks_of(trainer)
-        try:
-            result = await original(trainer, *args, **kwargs)
-        except BaseException as error:
-            hooks.fire_train_failed(error)
-            raise
-        hooks.fire_train_end()
-        return result
+        with telling_of_the_end(trainer):
+            return await original(trainer, *args, **kwargs)
 
     return fit
+
+
+@contextmanager
+def telling_of_the_end(trainer: Any) -> Iterator[None]:
+    """Tell a trainer's callbacks how its training loop ended."""
+    hooks = hooks_of(trainer)
+    try:
+        yield
+    except BaseException as error:
+        hooks.fire_train_failed(error)
+        raise
+    hooks.fire_train_end()
 
 
 def hooks_of(trainer: Any) -> RolloutHooks:
