@@ -15,7 +15,7 @@ from verl_rollout_dump import DumpError, RolloutBatch, RolloutDumpCallback  # no
 from verl_rollout_dump.batch_parts import split_batch  # noqa: E402
 from verl_rollout_dump.lineage import lineage_parts, missing_parts  # noqa: E402
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("ray_writers")]
 WRITERS = 4
 
 

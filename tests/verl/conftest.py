@@ -117,7 +117,7 @@ def tiny_training(train):
     return train()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def queue():
     """A TransferQueue that runs on a Ray of its own."""
     import ray
