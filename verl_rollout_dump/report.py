@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -55,4 +55,4 @@ class DumpReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON, for `run.json`."""
-        return asdict(self)
+        return dict(vars(self))  # not asdict: a report is a copy already, and is written after every step

@@ -29,6 +29,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from verl_rollout_dump.attempts import Attempt, State, superseded_steps, writer_of
 from verl_rollout_dump.clock import now
 from verl_rollout_dump.step_ranges import format_steps, parse_steps
@@ -107,7 +109,7 @@ class RunRecord:
             "steps_of_others": format_steps(self.steps_of_others),
             "report": report,
         }
-        return json.dumps(content, indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        return encode(content)
 
     def content_of_earlier(self, content: bytes | None) -> bytes:
         """Return a `run.json` with its attempts as they are known now, and no attempt of our own."""
@@ -151,6 +153,15 @@ def version_of(module: str, distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:  # run from a checkout that was never installed
         return str(getattr(sys.modules[module], "__version__", "unknown"))
+
+
+def encode(content: dict[str, Any]) -> bytes:
+    """Return the bytes of `run.json`; text that is not valid Unicode (in a path of the config) is mended."""
+    option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    try:
+        return orjson.dumps(content, option=option)
+    except TypeError:  # lone surrogates
+        return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def versions() -> dict[str, str]:
