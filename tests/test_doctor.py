@@ -93,6 +93,13 @@ def test_a_directory_that_cannot_be_written_to(tmp_path):
     assert check.outcome == "wrong" and "Not a directory" in check.found
 
 
+def test_a_remote_store_is_not_taken_for_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (check,) = checks.directory_checks(told(path={"dir": "s3://bucket/run"}))
+    assert (check.outcome, check.found[:31]) == ("note", "s3://bucket/run is a remote sto")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_directory_is_left_as_it_was(tmp_path):
     found, fault = directory_check(tmp_path / "a/b")
     assert fault == "" and "one record written and read back" in found

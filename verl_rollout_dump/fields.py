@@ -194,10 +194,15 @@ def whitelisted(patterns: Sequence[str], available: Iterable[str]) -> list[str]:
     available = list(available)
     names: dict[str, None] = {}
     for pattern in patterns:
-        is_glob = pattern not in available and any(sign in pattern for sign in "*?[")
-        found = [name for name in available if fnmatchcase(name, pattern)] if is_glob else [pattern]
+        stands_for_many = pattern not in available and is_glob(pattern)
+        found = [name for name in available if fnmatchcase(name, pattern)] if stands_for_many else [pattern]
         names |= dict.fromkeys(found)
     return list(names)
+
+
+def is_glob(pattern: str) -> bool:
+    """Whether a name of the whitelist may stand for several fields."""
+    return any(sign in pattern for sign in "*?[")
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from verl_rollout_dump.attempts import State
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.config.resolved import as_container
-from verl_rollout_dump.config.urls import is_url
+from verl_rollout_dump.config.urls import absolute, is_url
 from verl_rollout_dump.directory import DumpDirectory
 from verl_rollout_dump.run_record import RunRecord
 from verl_rollout_dump.shards import shard_folder
@@ -73,8 +73,3 @@ def open_directory(place: str, split: str, config: DumpConfig) -> OpenDirectory:
 
         return RemoteDirectory(place, split, config, node)
     return DumpDirectory(shard_folder(Path(place), config.writer), split, config, node)
-
-
-def absolute(place: str) -> str:
-    """Return a directory that does not depend on where the process stands; a URL as it is."""
-    return place if is_url(place) else str(Path(place).expanduser().absolute())

@@ -11,7 +11,7 @@ from typing import Any
 
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.config.schema import NonFinite
-from verl_rollout_dump.fields import CORE, IDENTITY, TOKENS, matches_any, whitelisted
+from verl_rollout_dump.fields import CORE, IDENTITY, TOKENS, is_glob, matches_any, whitelisted
 
 Schema = dict[str, Any]
 
@@ -106,8 +106,3 @@ def field_schemas(config: DumpConfig) -> dict[str, Schema]:
 def is_written(name: str, config: DumpConfig) -> bool:
     """Whether the whitelist lets a field through."""
     return name in whitelisted(config.fields.include, [name]) and not matches_any(name, config.fields.exclude)
-
-
-def is_glob(pattern: str) -> bool:
-    """Whether a name of the whitelist stands for several fields."""
-    return any(sign in pattern for sign in "*?[")

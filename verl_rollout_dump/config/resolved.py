@@ -11,7 +11,7 @@ from verl_rollout_dump.config.errors import ConfigError, bad_value
 from verl_rollout_dump.config.loading import NODE, TRAINER_KEYS, load_config
 from verl_rollout_dump.config.schema import DumpConfig
 from verl_rollout_dump.config.sweeps import claim_for_job
-from verl_rollout_dump.config.urls import is_url
+from verl_rollout_dump.config.urls import absolute, is_url
 
 
 def write_resolved(config: DictConfig) -> DumpConfig:
@@ -27,12 +27,12 @@ def write_resolved(config: DictConfig) -> DumpConfig:
         return checked
     for key, directory in directories.items():
         if directory:
-            absolute = directory if is_url(directory) else str(Path(directory).expanduser().absolute())
-            setattr(checked.path, key, absolute)
-            if not is_url(directory):
-                claim(absolute)
+            place = absolute(directory)
+            setattr(checked.path, key, place)
+            if not is_url(place):
+                claim(place)
             with open_dict(config):
-                OmegaConf.update(config, TRAINER_KEYS[key], absolute)
+                OmegaConf.update(config, TRAINER_KEYS[key], place)
     with open_dict(config):
         config[NODE] = as_container(checked)
     return checked

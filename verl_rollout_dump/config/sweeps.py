@@ -70,8 +70,7 @@ def refusal(directory: Path, ours: SweepJob, theirs: SweepJob) -> str:
 
 def write_new(path: Path, job: SweepJob) -> None:
     """Write a claim that is not there yet, whole from the first moment; raises FileExistsError."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(asdict(job)), encoding="utf-8")
+    temporary = write_beside(path, job)
     try:
         os.link(temporary, path)
     finally:
@@ -80,9 +79,14 @@ def write_new(path: Path, job: SweepJob) -> None:
 
 def replace(path: Path, job: SweepJob) -> None:
     """Write a claim over an older one."""
+    os.replace(write_beside(path, job), path)
+
+
+def write_beside(path: Path, job: SweepJob) -> Path:
+    """Write a claim under a name of this process alone: jobs of a sweep may start at the same time."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     temporary.write_text(json.dumps(asdict(job)), encoding="utf-8")
-    os.replace(temporary, path)
+    return temporary
 
 
 def read_claim(path: Path) -> SweepJob:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 SCHEME = "://"
 KNOWN = "a directory, or a URL of a store that fsspec knows (s3://, gs://, az://, hdfs://, memory://)"
@@ -12,6 +13,11 @@ WITHOUT_BUCKET = ("memory", "file", "local")
 def is_url(directory: str | None) -> bool:
     """Whether a directory is the URL of a store."""
     return directory is not None and SCHEME in directory
+
+
+def absolute(place: str) -> str:
+    """Return a directory that does not depend on where the process stands; a URL as it is."""
+    return place if is_url(place) else str(Path(place).expanduser().absolute())
 
 
 def protocol_of(url: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from packaging.version import Version
 
+from verl_rollout_dump.config.urls import absolute, is_url
 from verl_rollout_dump.doctor.directory_check import directory_check
 from verl_rollout_dump.doctor.probe import Probe, run_probe
 
@@ -139,23 +140,26 @@ def directory_checks(probe: Probe) -> Iterator[Check]:
     if any(not node["enabled"] for node in jobs):
         yield Check("dump", "wrong", "rollout_dump.enabled is false: verl's own dump is used", "set it to true")
         return
-    paths = [Path(path).expanduser().absolute() for node in jobs for path in directories(node)]
-    if jobs and not paths:
+    places = [absolute(place) for node in jobs for place in directories(node)]
+    if jobs and not places:
         yield Check("directory", "wrong", "none is set, so nothing is dumped", "add trainer.rollout_data_dir=DIR")
-    for path in dict.fromkeys(paths):
-        jobs_there = sum(
-            str(path) in {str(Path(p).expanduser().absolute()) for p in directories(node)} for node in jobs
-        )
+    for place in dict.fromkeys(places):
+        jobs_there = sum(place in map(absolute, directories(node)) for node in jobs)
         if jobs_there > 1:
             remedy = "give each job its own: +rollout_dump=default rollout_dump/path=per_run"
-            yield Check("directory", "wrong", f"{jobs_there} jobs of the sweep would write to {path}", remedy)
-            continue
-        found, fault = directory_check(path)
-        yield (
-            Check("directory", "wrong", f"{path}: {fault}", "choose another directory, or make room")
-            if fault
-            else (Check("directory", "ok", f"{path}: {found}"))
-        )
+            yield Check("directory", "wrong", f"{jobs_there} jobs of the sweep would write to {place}", remedy)
+        elif is_url(place):
+            yield Check("directory", "note", f"{place} is a remote store: nothing was written there to try it")
+        else:
+            yield writable_check(place)
+
+
+def writable_check(place: str) -> Check:
+    """Check one directory of this machine."""
+    found, fault = directory_check(Path(place))
+    if fault:
+        return Check("directory", "wrong", f"{place}: {fault}", "choose another directory, or make room")
+    return Check("directory", "ok", f"{place}: {found}")
 
 
 def directories(node: dict[str, Any]) -> list[str]:
