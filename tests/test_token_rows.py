@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from verl_rollout_dump import native
 from verl_rollout_dump.rollouts import BatchError
 from verl_rollout_dump.token_rows import are_token_ids, bounds, token_rows
 
@@ -17,6 +20,35 @@ def test_bounds_are_the_outermost_real_tokens():
     starts, stops = bounds(mask)
     assert list(zip(starts.tolist(), stops.tolist(), strict=True)) == [(1, 3), (0, 3), (0, 0), (0, 2)]
     assert [part.tolist() for part in bounds(np.zeros((2, 0)))] == [[0, 0], [0, 0]]
+
+
+MASKS = st.integers(0, 300).flatmap(
+    lambda length: st.lists(st.lists(st.sampled_from([0, 0, 0, 1]), min_size=length, max_size=length), min_size=1)
+)
+
+
+@pytest.mark.parametrize("library", [native.library, None], ids=["c", "numpy"])
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.int64, ">i4", np.float32])
+@settings(max_examples=40, deadline=None)
+@given(rows=MASKS, places=st.data())
+def test_bounds_of_any_mask(library, dtype, rows, places):
+    mask = np.array(rows, dtype).reshape(len(rows), -1)
+    if mask.size:
+        mask[:, places.draw(st.integers(0, mask.shape[1] - 1)) :] = 0
+    expected = [
+        (int(np.flatnonzero(row)[0]), int(np.flatnonzero(row)[-1]) + 1) if row.any() else (0, 0) for row in mask
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "library", library)
+        for given in (mask, np.asfortranarray(mask)):
+            starts, stops = bounds(given)
+            assert list(zip(starts.tolist(), stops.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("library", [native.library, None], ids=["c", "numpy"])
+def test_a_float_mask_of_negative_zeros_is_zero(library, monkeypatch):
+    monkeypatch.setattr(native, "library", library)
+    assert [part.tolist() for part in bounds(np.array([[-0.0, 1.0, -0.0]]))] == [[1], [2]]
 
 
 def test_padded_array_with_and_without_a_mask():

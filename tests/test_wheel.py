@@ -1,5 +1,6 @@
 """What users install: the wheel in an environment of its own, with nothing of verl, torch or transformers."""
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -10,25 +11,35 @@ from pathlib import Path
 
 import pytest
 
+from verl_rollout_dump import native
+
 CHECKOUT = Path(__file__).parent.parent
 
 
-def run(*command, cwd):
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=300)
+def run(*command, cwd, **variables):
+    command = [str(part) for part in command]
+    environment = os.environ | variables
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The wheel and the sdist, built from a copy of what git tracks or would track."""
-    folder = tmp_path_factory.mktemp("dist")
+def source(tmp_path_factory):
+    """A copy of what git tracks or would track."""
     source = tmp_path_factory.mktemp("source")
     listed = run("git", "ls-files", "-co", "--exclude-standard", cwd=CHECKOUT).split()
     for name in listed:
         if (CHECKOUT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((CHECKOUT / name).read_bytes())
+    return source
+
+
+@pytest.fixture(scope="module")
+def built(source, tmp_path_factory):
+    """The wheel and the sdist."""
+    folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source, cwd=folder)
     return folder
 
@@ -94,6 +105,44 @@ def test_the_core_needs_neither_verl_nor_torch(installed, tmp_path):
     line = '{"input":"2+2=","output":"4","gts":"4","score":1.0,"step":7,"acc":true}'
     assert run(installed, "-c", textwrap.dedent(script), cwd=tmp_path).strip() == line
     assert "out" in run(installed.parent / "verl-rollout-dump", "summary", "out", cwd=tmp_path)
+
+
+USES_NUMPY = "from verl_rollout_dump import native; print(native.library is None)"
+
+
+def test_one_wheel_with_the_c_serves_all_versions_of_python(built, installed, tmp_path):
+    (wheel,) = built.glob("*.whl")
+    assert "-cp310-abi3-" in wheel.name
+    assert run(installed, "-c", USES_NUMPY, cwd=tmp_path).strip() == "False"
+
+
+def test_without_a_compiler_it_is_built_all_the_same(source, tmp_path):
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--wheel",
+        "--outdir",
+        tmp_path,
+        source,
+        cwd=tmp_path,
+        CC="false",
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".so")]
+        archive.extractall(tmp_path / "unpacked")
+    said = run(sys.executable, "-c", USES_NUMPY, cwd=tmp_path / "unpacked", PYTHONPATH=str(tmp_path / "unpacked"))
+    assert said.strip() == "True"
+
+
+def test_a_library_that_cannot_be_loaded_is_told(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(native, "__file__", str(tmp_path / "native.py"))
+    assert native.load() is None
+    (tmp_path / "_native.abi3.so").write_bytes(b"of another machine")
+    assert native.load() is None
+    assert "_native.abi3.so cannot be loaded" in caplog.text
 
 
 def test_an_editable_install_finds_the_configs_too():

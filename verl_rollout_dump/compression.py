@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import Protocol
 
 from verl_rollout_dump.config.schema import Compression
+
+# What lines are put together of; a text in them may be a view of a larger one.
+Pieces = Sequence[bytes | memoryview]
 
 
 class Stream(Protocol):
@@ -13,7 +17,7 @@ class Stream(Protocol):
 
     suffix: str
 
-    def compress(self, pieces: list[bytes]) -> list[bytes]:
+    def compress(self, pieces: Pieces) -> Pieces:
         """Return what is to be written for these pieces; may be empty."""
 
     def finish(self) -> bytes:
@@ -25,7 +29,7 @@ class PlainStream:
 
     suffix = ""
 
-    def compress(self, pieces: list[bytes]) -> list[bytes]:
+    def compress(self, pieces: Pieces) -> Pieces:
         """Return the pieces themselves."""
         return pieces
 
@@ -42,7 +46,7 @@ class GzipStream:
     def __init__(self) -> None:
         self._compressor = zlib.compressobj(level=1, wbits=31)  # 31: with gzip's header, without a time stamp
 
-    def compress(self, pieces: list[bytes]) -> list[bytes]:
+    def compress(self, pieces: Pieces) -> Pieces:
         """Return what is to be written for these pieces; may be empty."""
         return [self._compressor.compress(b"".join(pieces))]
 
@@ -65,7 +69,7 @@ class ZstdStream:
             ) from error
         self._compressor = zstandard.ZstdCompressor(level=1).compressobj()
 
-    def compress(self, pieces: list[bytes]) -> list[bytes]:
+    def compress(self, pieces: Pieces) -> Pieces:
         """Return what is to be written for these pieces; may be empty."""
         return [bytes(self._compressor.compress(b"".join(pieces)))]
 

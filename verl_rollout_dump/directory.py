@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from verl_rollout_dump.attempts import NOBODY, Attempt, State, writer_of
-from verl_rollout_dump.compression import STREAMS
+from verl_rollout_dump.compression import STREAMS, Pieces
 from verl_rollout_dump.config.schema import DumpConfig
 from verl_rollout_dump.config.sweeps import claim_for_job
 from verl_rollout_dump.directory_lock import DirectoryLock
@@ -64,7 +64,7 @@ class DumpDirectory:
             raise
         logger.warning("rollouts (%s) are dumped to %s, attempt %d", split, path, self.record.current.attempt)
 
-    def write_step(self, step: int, pieces: Iterable[list[bytes]]) -> int:
+    def write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
         """Write the file of a step and return its size in bytes. Raises OSError."""
         if self._lock.is_lost:
             raise PermissionError(f"{self.path} was taken over by another run, so nothing more is written there")

@@ -8,7 +8,7 @@ texts are encoded together. Chunks of rows bound the memory that this takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from verl_rollout_dump.decode import TextDecoder
+from verl_rollout_dump.compression import Pieces
+from verl_rollout_dump.decode import Row, TextDecoder
 from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_record
 from verl_rollout_dump.snapshot import SnapshotField, StepSnapshot, TextField, TokensField, ValuesField
 from verl_rollout_dump.token_rows import TokenRows
@@ -30,7 +31,7 @@ class Segment:
     """For each row of a chunk the JSON of one or several fields: `"name":value,"name":value`."""
 
     before: bytes
-    values: list[bytes]
+    values: Sequence[Row]
     after: bytes = b""
 
 
@@ -42,7 +43,7 @@ class LineEncoder:
         self._max_chars = max_chars
         self._decoder = decoder
 
-    def chunks(self, snapshot: StepSnapshot) -> Iterator[list[bytes]]:
+    def chunks(self, snapshot: StepSnapshot) -> Iterator[Pieces]:
         """Yield the pieces of the lines of a step, each line ending in a line feed, a bounded number at a time."""
         size = rows_per_chunk(snapshot.fields)
         groups = grouped(snapshot.fields)
@@ -87,9 +88,9 @@ def values_segment(fields: list[ValuesField], first: int, last: int) -> Segment:
     return Segment(b"", [encode_record(dict(zip(names, row, strict=True)))[1:-1] for row in rows])
 
 
-def put_together(segments: list[Segment]) -> list[bytes]:
+def put_together(segments: list[Segment]) -> Pieces:
     """Return the pieces of all lines of a chunk, in order; the text in them is not copied once more."""
-    columns: list[Iterable[bytes]] = []
+    columns: list[Iterable[Row]] = []
     before = b"{"
     for segment in segments:
         columns += [repeat(before + segment.before), segment.values]

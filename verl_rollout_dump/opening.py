@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from verl_rollout_dump.attempts import State
+from verl_rollout_dump.compression import Pieces
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.config.resolved import as_container
 from verl_rollout_dump.config.urls import absolute, is_url
@@ -29,7 +30,7 @@ class OpenDirectory(Protocol):
     def waiting_steps(self) -> list[int]:
         """Steps whose files wait here for a remote store."""
 
-    def write_step(self, step: int, pieces: Iterable[list[bytes]]) -> int:
+    def write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
         """Write the file of a step and return its size in bytes. Raises OSError."""
 
     def save_record(self, report: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from verl_rollout_dump import native
 from verl_rollout_dump.rollouts import BatchError
 
 Numbers = npt.NDArray[Any]
@@ -48,25 +49,20 @@ class TokenRows:
         """Return rows `first` to `last` as (rows, length) numbers, and where each begins and ends, both (rows,)."""
         rows: slice | Sequence[int] = slice(first, last) if self.rows is None else self.rows[first:last]
         if self.offsets is not None:
-            return self._padded(range(first, last) if isinstance(rows, slice) else rows)
+            starts, stops = self.offsets[:-1][rows], self.offsets[1:][rows]
+            return np.broadcast_to(self.numbers, (len(starts), self.numbers.size)), starts, stops
         numbers = self.numbers[rows]
         if self.mask is None:
             length = np.full(len(numbers), numbers.shape[1], dtype=np.int64)
             return numbers, np.zeros_like(length), length
         return numbers, *bounds(self.mask[rows])
 
-    def _padded(self, rows: Sequence[int]) -> tuple[Numbers, Numbers, Numbers]:
-        assert self.offsets is not None
-        starts, stops = self.offsets[:-1][list(rows)], self.offsets[1:][list(rows)]
-        lengths = (stops - starts).astype(np.int64)
-        padded = np.zeros((len(lengths), int(lengths.max(initial=0))), dtype=self.numbers.dtype)
-        for row, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
-            padded[row, : stop - start] = self.numbers[start:stop]
-        return padded, np.zeros_like(lengths), lengths
-
 
 def bounds(mask: Numbers) -> tuple[Numbers, Numbers]:
     """Return where the nonzero part of each row of a mask (rows, length) begins and ends; 0, 0 where there is none."""
+    if native.library is not None:
+        as_numbers = mask if mask.dtype.kind in "iub" else mask != 0
+        return native.nonzero_bounds(native.library, native.with_contiguous_rows(as_numbers))
     length = mask.shape[1]
     real = (mask != 0).tobytes()  # searching bytes is many times faster than argmax, above all from the right
     rows = range(0, length * len(mask), length) if length else [0] * len(mask)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from verl_rollout_dump.compression import PlainStream, Stream
+from verl_rollout_dump.compression import Pieces, PlainStream, Stream
 
 TEMPORARY_SUFFIX = ".tmp"
 MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: what one writev takes
@@ -30,9 +30,7 @@ def rename_over(temporary: Path, path: Path) -> None:
     os.replace(temporary, path)
 
 
-def write_file(
-    path: Path, pieces: Iterable[list[bytes]], stream: Stream, sync: Sync, place: Placement = rename_over
-) -> int:
+def write_file(path: Path, pieces: Iterable[Pieces], stream: Stream, sync: Sync, place: Placement = rename_over) -> int:
     """Write a file atomically and return its size in bytes.
 
     `pieces` are lists of bytes, each written by as few system calls as possible. An OSError (no space, no
@@ -104,7 +102,7 @@ def make_folder_within(folder: Path, name: str) -> Path:
     return made
 
 
-def write_all(descriptor: int, pieces: list[bytes]) -> int:
+def write_all(descriptor: int, pieces: Pieces) -> int:
     """Write every byte of the pieces, however few the kernel takes at once; return how many there were."""
     total = 0
     for start in range(0, len(pieces), MAX_PIECES):
@@ -112,7 +110,7 @@ def write_all(descriptor: int, pieces: list[bytes]) -> int:
     return total
 
 
-def write_vector(descriptor: int, pieces: list[bytes]) -> int:
+def write_vector(descriptor: int, pieces: Pieces) -> int:
     """Write at most `MAX_PIECES` pieces, going on after short writes."""
     size = sum(map(len, pieces))
     done = os.writev(descriptor, pieces) if size else 0

@@ -3,7 +3,7 @@
 The idea. In a byte-level or byte-fallback vocabulary every id stands for a fixed string of bytes, so decoding is
 joining. JSON escapes only ASCII bytes, and no ASCII byte occurs inside a UTF-8 sequence; so each piece can be
 escaped beforehand, and the joined pieces are the escaped text even where a token ends in the middle of a character.
-Joining millions of pieces is a handful of numpy calls per chunk (`pieces.py`).
+Joining millions of pieces is one loop in C (`native.c`), or a handful of numpy calls (`pieces_numpy.py`).
 
 What a table cannot know alone it asks: rows with an id it does not vouch for go through the tokenizer itself, rows
 cut inside a character are mended as the tokenizer mends them. Whether a tokenizer may take the table is decided by
@@ -12,5 +12,6 @@ comparing both on every id and on adversarial samples, never by its name; those 
 """
 
 from verl_rollout_dump.decode.decoder import TextDecoder, text_decoder
+from verl_rollout_dump.decode.json_text import Row
 
-__all__ = ["TextDecoder", "text_decoder"]
+__all__ = ["Row", "TextDecoder", "text_decoder"]

@@ -10,13 +10,13 @@ sets truncation or padding on the same object (as `tokenizer(..., padding=True)`
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from verl_rollout_dump.decode.each_row import EachRow, id_lists, raise_unless_refusal
-from verl_rollout_dump.decode.json_text import json_text
+from verl_rollout_dump.decode.json_text import Row, json_text
 
 TextChange = Callable[[str], str]
 
@@ -31,7 +31,7 @@ class Batch:
         self._skip_special_tokens = skip_special_tokens
         self._finish, self._ask = finish, ask
 
-    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
+    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Sequence[Row]:
         """Return each row's text as the body of a JSON string."""
         rows = id_lists(ids, starts, stops)
         try:

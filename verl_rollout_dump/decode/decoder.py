@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from verl_rollout_dump.decode.batch import Batch, TextChange
 from verl_rollout_dump.decode.each_row import EachRow, raise_unless_refusal
+from verl_rollout_dump.decode.json_text import Row
 from verl_rollout_dump.decode.rules import on_bytes, rules_for
 from verl_rollout_dump.decode.samples import Sample, samples
 from verl_rollout_dump.decode.table import Table, raw_pieces
@@ -22,7 +23,7 @@ class Way(Protocol):
 
     name: str
 
-    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
+    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Sequence[Row]:
         """Return the text of `ids[i, starts[i]:stops[i]]` as the body of a JSON string, for every row i."""
 
 
@@ -40,7 +41,7 @@ class TextDecoder:
         self._why = ""
         self._lock = threading.Lock()
 
-    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
+    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Sequence[Row]:
         """Return each row's text as the body of a JSON string, without the quotes.
 
         Row i is `ids[i, starts[i]:stops[i]]`; `orjson.loads(b'"' + row + b'"')` equals the tokenizer's `decode` of

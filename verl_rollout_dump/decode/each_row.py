@@ -7,14 +7,14 @@ it accepts is decoded run by run, each refused id stands in the text as `<|id=-1
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from verl_rollout_dump.decode.json_text import json_text
+from verl_rollout_dump.decode.json_text import Row, json_text
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class EachRow:
         self.decode = decode_function(tokenizer, skip_special_tokens)
         self.refused_ids = 0
 
-    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[bytes]:
+    def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Sequence[Row]:
         """Return each row's text as the body of a JSON string."""
         return [self.json_row(row) for row in id_lists(ids, starts, stops)]
 

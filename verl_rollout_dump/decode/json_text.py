@@ -10,6 +10,9 @@ import re
 
 import orjson
 
+# The text of a row. Views are of the text of many rows, which so is not copied once more.
+Row = bytes | memoryview
+
 # The three line separators that JSON leaves alone, as UTF-8.
 SEPARATORS = {b"\xc2\x85": b"\\u0085", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
 

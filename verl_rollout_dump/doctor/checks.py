@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from packaging.version import Version
 
+from verl_rollout_dump import native
 from verl_rollout_dump.config.urls import absolute, is_url
 from verl_rollout_dump.doctor.directory_check import directory_check
 from verl_rollout_dump.doctor.probe import Probe, run_probe
@@ -45,6 +46,7 @@ def examine(arguments: Sequence[str]) -> Iterator[Check]:
     yield in_range("verl", installed, SUPPORTED_VERL)
     yield in_range("hydra-core", installed_version("hydra-core") or "0", SUPPORTED_HYDRA)
     yield from trl_check(installed_version("trl"))
+    yield decoding_check()
     yield way_of_loading(installed)
     probe = run_probe(arguments)
     yield plugin_check(probe)
@@ -73,6 +75,14 @@ def trl_check(found: str | None) -> Iterator[Check]:
     """Warn of a TRL that verl 0.9 takes for one that has `trl.experimental.ppo`, which 1.14 and later have not."""
     if found is not None and Version(found) >= Version("1.14"):
         yield Check("trl", "wrong", f"{found}: verl's trainings fail beside it", "install trl<1.13, or uninstall trl")
+
+
+def decoding_check() -> Check:
+    """Say what joins the text of token ids: C, or numpy where nothing was compiled."""
+    if native.library is not None:
+        return Check("decoding", "ok", "in C")
+    remedy = "install again where there is a C compiler (cc), if dumps are large"
+    return Check("decoding", "note", "with numpy, several times slower: no C was compiled for this package", remedy)
 
 
 def way_of_loading(verl: str) -> Check:

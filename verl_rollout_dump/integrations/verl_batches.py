@@ -37,6 +37,9 @@ V1_TAGS = {
     "max_global_steps": "max_global_steps",
 }
 
+# Numbers of which torch shares a sum among its threads (at::internal::GRAIN_SIZE), and above which that is faster.
+SHARED_FROM, WORTH_SHARING = 1 << 15, 1 << 22
+
 
 def v0_rollouts(
     trainer: Any, config: DumpConfig, batch: Any, reward_extra_infos_dict: Mapping[str, Any]
@@ -45,7 +48,7 @@ def v0_rollouts(
     tensors, others = batch.batch, batch.non_tensor_batch
     prompts, responses = tensors["prompts"], tensors["responses"]
     prompt_mask, response_mask = token_masks(tensors, prompts.shape[1])
-    scores = tensors["token_level_scores"].sum(-1)
+    scores = row_sums(tensors["token_level_scores"])
     extras = dict(reward_extra_infos_dict)
     if "request_id" in others:  # verl-project/verl#6250: it was put into another dict and lost
         extras.setdefault("request_id", others["request_id"])
@@ -62,6 +65,20 @@ def v0_rollouts(
         uids=others.get("uid"),
         trainer_fields=v0_trainer_fields(config, others, response_mask),
     )
+
+
+def row_sums(values: Any) -> Any:
+    """Return `values.sum(-1)` of a tensor (n, length), bit for bit; a small one is summed on this thread alone.
+
+    The threads of torch spin when they have done their share: two of them take 5.7 ms, and 9.4 ms of CPU, for what
+    one does in 0.7 ms (1024 x 2048 float32).
+    """
+    length = values.shape[-1]
+    is_small = 0 < length < SHARED_FROM and 0 < values.numel() <= WORTH_SHARING
+    if not is_small or not values.is_contiguous() or values.device.type != "cpu":
+        return values.sum(-1)
+    sums = [rows.sum(-1) for rows in values.split((SHARED_FROM - 1) // length)]
+    return importlib.import_module("torch").cat(sums)
 
 
 def v0_trainer_fields(config: DumpConfig, others: Mapping[str, Any], response_mask: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from verl_rollout_dump.attempts import State
-from verl_rollout_dump.compression import STREAMS
+from verl_rollout_dump.compression import STREAMS, Pieces
 from verl_rollout_dump.config.schema import DumpConfig, Existing
 from verl_rollout_dump.directory_lock import LEASE_FILE, DirectoryLock, refusal
 from verl_rollout_dump.errors import DumpError
@@ -103,7 +103,7 @@ class RemoteDirectory:
         """Steps whose files wait here for the store."""
         return [file.step for file in self._spool.files()]
 
-    def write_step(self, step: int, pieces: Iterable[list[bytes]]) -> int:
+    def write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
         """Write the file of a step and return its size in bytes: into the spool, and into the store if it is there.
 
         Raises OSError where the spool cannot be written.

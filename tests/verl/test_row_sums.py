@@ -1,0 +1,28 @@
+"""Scores: each row's sum as torch gives it, bit for bit, however it is come by."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("verl")
+pytestmark = pytest.mark.verl
+
+from verl_rollout_dump.integrations import verl_batches  # noqa: E402
+from verl_rollout_dump.integrations.verl_batches import row_sums  # noqa: E402
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize(
+    "shape", [(0, 5), (3, 0), (1, 1), (64, 512), (1, 32767), (3, 32768), (257, 3001), (5, 20000), (40_000, 2)]
+)
+def test_the_sum_of_every_row_is_that_of_torch(shape, dtype):
+    values = (torch.randn(shape, generator=torch.Generator().manual_seed(1)) * 100).to(dtype)
+    for rows in (values, values.T.contiguous().T):
+        assert torch.equal(row_sums(rows), rows.sum(-1))
+        assert row_sums(rows).dtype == rows.sum(-1).dtype
+
+
+def test_a_large_tensor_is_left_to_all_threads(monkeypatch):
+    values = torch.ones(4, 10)
+    monkeypatch.setattr(verl_batches, "WORTH_SHARING", 39)
+    monkeypatch.setattr(torch, "cat", None)
+    assert row_sums(values).tolist() == [10.0] * 4
