@@ -19,7 +19,7 @@ import orjson
 from verl_rollout_dump.compression import Pieces
 from verl_rollout_dump.decode import Row, TextDecoder
 from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_record
-from verl_rollout_dump.snapshot import SnapshotField, StepSnapshot, TextField, TokensField, ValuesField
+from verl_rollout_dump.snapshot import ConvertedStep, TextField, TokensField, ValuesField, WrittenField
 from verl_rollout_dump.token_rows import TokenRows
 
 TOKENS_PER_CHUNK = 1 << 20
@@ -36,23 +36,23 @@ class Segment:
 
 
 class LineEncoder:
-    """Encodes snapshots. One for a dump, used by one thread at a time."""
+    """Encodes steps. One for a dump, used by one thread at a time."""
 
     def __init__(self, serializer: Serializer, max_chars: int | None, decoder: Callable[[], TextDecoder]) -> None:
         self._serializer = serializer
         self._max_chars = max_chars
         self._decoder = decoder
 
-    def chunks(self, snapshot: StepSnapshot) -> Iterator[Pieces]:
+    def chunks(self, step: ConvertedStep) -> Iterator[Pieces]:
         """Yield the pieces of the lines of a step, each line ending in a line feed, a bounded number at a time."""
-        size = rows_per_chunk(snapshot.fields)
-        groups = grouped(snapshot.fields)
-        for first in range(0, snapshot.rows, size):
-            last = min(first + size, snapshot.rows)
-            segments = [self._segment(group, first, last, snapshot.report) for group in groups]
+        size = rows_per_chunk(step.fields)
+        groups = grouped(step.fields)
+        for first in range(0, step.rows, size):
+            last = min(first + size, step.rows)
+            segments = [self._segment(group, first, last, step.report) for group in groups]
             yield put_together(segments)
 
-    def _segment(self, group: list[SnapshotField], first: int, last: int, report: ConversionReport) -> Segment:
+    def _segment(self, group: list[WrittenField], first: int, last: int, report: ConversionReport) -> Segment:
         field = group[0]
         if isinstance(field, TextField):
             return self._texts(field.name, field.tokens, first, last, report)
@@ -99,9 +99,9 @@ def put_together(segments: list[Segment]) -> Pieces:
     return list(chain.from_iterable(zip(*columns, ends, strict=False)))  # the values alone end
 
 
-def grouped(fields: list[SnapshotField]) -> list[list[SnapshotField]]:
+def grouped(fields: list[WrittenField]) -> list[list[WrittenField]]:
     """Put neighbouring fields of values together; each other field stands alone."""
-    groups: list[list[SnapshotField]] = []
+    groups: list[list[WrittenField]] = []
     for field in fields:
         if groups and isinstance(field, ValuesField) and isinstance(groups[-1][0], ValuesField):
             groups[-1].append(field)
@@ -110,7 +110,7 @@ def grouped(fields: list[SnapshotField]) -> list[list[SnapshotField]]:
     return groups
 
 
-def rows_per_chunk(fields: list[SnapshotField]) -> int:
+def rows_per_chunk(fields: list[WrittenField]) -> int:
     """Return how many rows hold about `TOKENS_PER_CHUNK` tokens."""
     longest = max((field.tokens.longest for field in fields if not isinstance(field, ValuesField)), default=1)
     return max(1, min(ROWS_PER_CHUNK, TOKENS_PER_CHUNK // max(longest, 1)))

@@ -12,7 +12,6 @@ import operator
 import os
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
 from verl_rollout_dump.accounts import Accounts
@@ -29,9 +28,9 @@ from verl_rollout_dump.report import DumpReport
 from verl_rollout_dump.retries import Retries
 from verl_rollout_dump.rollouts import BatchError, RolloutBatch
 from verl_rollout_dump.sampling import kept_rows
-from verl_rollout_dump.serialization import ConversionReport, Serializer
+from verl_rollout_dump.serialization import Serializer
 from verl_rollout_dump.sizes import bytes_of
-from verl_rollout_dump.snapshot import StepSnapshot, TextField, take_snapshot
+from verl_rollout_dump.snapshot import ConvertedStep, StepSnapshot, TextField, converted, take_snapshot
 from verl_rollout_dump.sources import RolloutSource
 from verl_rollout_dump.step_ranges import format_steps
 from verl_rollout_dump.type_drift import note_drift
@@ -143,7 +142,6 @@ class LocalDump:
             return None
         fields = select_fields(batch, self._config.fields, self._accounts.notes)
         snapshot = take_snapshot(batch, fields, kept.rows, self._serializer, self._config)
-        note_drift(snapshot, self._accounts.notes)
         if self.tokenizer is None and any(isinstance(field, TextField) for field in snapshot.fields):
             raise BatchError(
                 "prompts or responses are token ids and there is no tokenizer. Give one: "
@@ -156,8 +154,9 @@ class LocalDump:
         step = snapshot.step
         try:
             once = functools.partial(self._write_once, directory, snapshot)
-            size, report = self._retries.run(f"writing step {step}", once)
-            self._accounts.note_written(snapshot.rows, size, [snapshot.report, report])
+            size, written = self._retries.run(f"writing step {step}", once)
+            self._accounts.note_written(written.rows, size, [snapshot.report, written.report])
+            note_drift(written, self._accounts.notes)
         except Exception as error:
             self._note_failed(directory, step, "write", error)
         finally:
@@ -167,10 +166,9 @@ class LocalDump:
         except Exception as error:
             self._accounts.note_fault("write run.json", error)
 
-    def _write_once(self, directory: OpenDirectory, snapshot: StepSnapshot) -> tuple[int, ConversionReport]:
-        report = ConversionReport()  # of this try alone: what a failed one converted does not count
-        size = directory.write_step(snapshot.step, self._lines.chunks(replace(snapshot, report=report)))
-        return size, report
+    def _write_once(self, directory: OpenDirectory, snapshot: StepSnapshot) -> tuple[int, ConvertedStep]:
+        step = converted(snapshot)  # of this try alone: what a failed one converted does not count
+        return directory.write_step(step.step, self._lines.chunks(step)), step
 
     def _note_failed(self, directory: OpenDirectory, step: int, stage: str, error: Exception) -> None:
         directory.handed_over.discard(step)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from verl_rollout_dump.serialization import encode_record
-from verl_rollout_dump.snapshot import StepSnapshot, ValuesField
+from verl_rollout_dump.snapshot import StepSnapshot, TakenField, ValuesField
 
 LOOKED_AT = 8  # values of a column
 BYTES_PER_OBJECT = 64  # what Python adds to a value
@@ -19,7 +19,9 @@ def bytes_of(snapshot: StepSnapshot) -> int:
     arrays: dict[int, int] = {}  # by identity: text and ids of one tensor count once
     values = 0
     for field in snapshot.fields:
-        if isinstance(field, ValuesField):
+        if isinstance(field, TakenField):
+            values += field.column.nbytes
+        elif isinstance(field, ValuesField):
             values += bytes_of_values(field)
         else:
             parts: list[Any] = [field.tokens.numbers, field.tokens.mask, field.tokens.offsets]

@@ -1,8 +1,10 @@
 """`StepSnapshot`: what is handed over from the training thread. Nothing in it can still change.
 
-Columns are converted when the snapshot is taken (a trainer goes on to change its lists and dicts). Token ids are
-the exception: they are by far the largest part, trainers do not write into them, and a copy would cost more than
-everything else; they stay references to host memory and become text later.
+A trainer goes on to change its lists and dicts, so columns are copied when the snapshot is taken; what cannot be
+copied safely is converted at once. Token ids are the exception: they are by far the largest part, trainers do not
+write into them, and a copy would cost more than everything else; they stay references to host memory.
+
+`converted` makes of it what is written. It may be called again, should writing fail.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 from verl_rollout_dump.config.schema import DumpConfig, Strategy
 from verl_rollout_dump.fields import TOKENS, BatchValue, Field
 from verl_rollout_dump.rollouts import RolloutBatch
-from verl_rollout_dump.serialization import ConversionReport, JsonValue, Serializer
+from verl_rollout_dump.serialization import ConversionReport, JsonValue, Serializer, TakenColumn
 from verl_rollout_dump.token_rows import TokenRows, are_token_ids, token_rows
 
 SCORE = "score"
@@ -52,7 +54,17 @@ class ValuesField:
     values: Sequence[JsonValue]
 
 
-SnapshotField = TextField | TokensField | ValuesField
+@dataclass
+class TakenField:
+    """n values that are copied, and converted later."""
+
+    name: str
+    column: TakenColumn
+
+
+SnapshotField = TextField | TokensField | ValuesField | TakenField
+# What is left when everything is converted.
+WrittenField = TextField | TokensField | ValuesField
 
 
 @dataclass
@@ -69,7 +81,7 @@ class StepSnapshot:
 def take_snapshot(
     batch: RolloutBatch, fields: list[Field], rows: list[int], serializer: Serializer, config: DumpConfig
 ) -> StepSnapshot:
-    """Convert the columns of the chosen rows and keep references to their token ids.
+    """Copy or convert the columns of the chosen rows, and keep references to their token ids.
 
     Raises `ConversionError` where a value has no JSON form and the config says that this is an error, and
     `BatchError` for token ids that cannot be read.
@@ -78,6 +90,27 @@ def take_snapshot(
     chosen = None if len(rows) == len(batch) else rows
     taken = [snapshot_field(field, batch, chosen, serializer, config, report) for field in fields]
     return StepSnapshot(batch.step, batch.split, len(rows), taken, report)
+
+
+@dataclass
+class ConvertedStep:
+    """The same with all columns converted, and what that came to."""
+
+    step: int
+    split: str
+    rows: int
+    fields: list[WrittenField]
+    report: ConversionReport
+
+
+def converted(snapshot: StepSnapshot) -> ConvertedStep:
+    """Convert what is not converted yet, counted in a report of its own."""
+    report = ConversionReport()
+    fields = [
+        ValuesField(field.name, field.column.convert(report)) if isinstance(field, TakenField) else field
+        for field in snapshot.fields
+    ]
+    return ConvertedStep(snapshot.step, snapshot.split, snapshot.rows, fields, report)
 
 
 def snapshot_field(
@@ -95,8 +128,12 @@ def snapshot_field(
     if field.name in MASKS and (field.name in TOKENS or are_token_ids(field.values)):
         tokens = token_rows(field.name, field.values, getattr(batch, MASKS[field.name])).take(rows)
         return (TokensField if field.name in TOKENS else TextField)(field.name, tokens)
-    convert = serializer if field.name != SCORE else numeric(serializer, config)
-    return ValuesField(field.name, convert.convert_column(field.name, take(field.values, rows), report))
+    chosen = take(field.values, rows)
+    by = serializer if field.name != SCORE else numeric(serializer, config)
+    column = by.take_column(field.name, chosen)
+    if column is not None:
+        return TakenField(field.name, column)
+    return ValuesField(field.name, by.convert_column(field.name, chosen, report))
 
 
 def numeric(serializer: Serializer, config: DumpConfig) -> Serializer:

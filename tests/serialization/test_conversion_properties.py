@@ -211,6 +211,36 @@ def test_a_column_is_its_rows(rows, strategy, max_depth):
     assert at_once.as_list() == one_by_one.as_list()
 
 
+@settings(max_examples=EXAMPLES * 3 // 21)
+@given(columns(), st.sampled_from(list(Strategy)), st.sampled_from([2, 64]))
+def test_a_column_taken_is_the_column_converted(rows, strategy, max_depth):
+    serializer = Serializer(SerializationConfig(strategy=strategy, max_depth=max_depth))
+    taken = serializer.take_column("v", rows)
+    now, later, again = ConversionReport(), ConversionReport(), ConversionReport()
+    column = encode_record({"v": serializer.convert_column("v", rows, now)})
+    scramble(rows)
+    if taken is not None:
+        assert taken.nbytes >= 0
+        for report in (later, again):
+            assert encode_record({"v": taken.convert(report)}) == column
+            assert report.as_list() == now.as_list()
+
+
+def scramble(value):
+    """Change everything in there that can be changed, as a trainer might that goes on with it."""
+    if type(value) is list:
+        for item in value:
+            scramble(item)
+        value[:] = ["changed"] * (len(value) + 1)
+    elif type(value) is dict:
+        for item in value.values():
+            scramble(item)
+        value.clear()
+        value["changed"] = True
+    elif type(value) is np.ndarray and value.flags.writeable:
+        value[...] = np.zeros((), value.dtype)
+
+
 @settings(max_examples=EXAMPLES * 4 // 21)
 @given(
     st.recursive(
