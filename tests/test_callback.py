@@ -100,6 +100,25 @@ def test_tokens_are_written_as_numbers(dump):
     assert [(c["field"], c["count"]) for c in report.conversions if "finite" in c["rule"]] == [("rollout_log_probs", 1)]
 
 
+class LettersOnly(Letters):
+    """Refuses what is no letter, as a Rust tokenizer refuses -100."""
+
+    def decode(self, ids, skip_special_tokens=True):
+        if min(ids) < 0:
+            raise OverflowError("out of range")
+        return super().decode(ids, skip_special_tokens)
+
+
+def test_ids_that_the_tokenizer_refuses_are_counted_and_told_once(dump, caplog):
+    ids = np.array([[1, 2], [3, -100], [-100, -100]])
+    records, report = dump(responses=ids, tokenizer=LettersOnly())
+    assert [record["output"] for record in records] == ["ab", "c<|id=-100|>", "<|id=-100|><|id=-100|>"]
+    (entry,) = report.conversions
+    assert (entry["field"], entry["rule"], entry["count"], entry["lossy"]) == ("output", "refused_id", 3, True)
+    (told,) = [record.message for record in caplog.records if "refused_id" in record.message]
+    assert "field 'output': 3 x token id" in told
+
+
 def test_token_ids_without_a_tokenizer_say_what_to_do(dump):
     ids = np.array([[1, 2]])
     with pytest.raises(DumpError, match=r"there is no tokenizer. Give one: RolloutDumpCallback.from_config"):

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from verl_rollout_dump import native
 from verl_rollout_dump.rollouts import BatchError
-from verl_rollout_dump.token_rows import are_token_ids, bounds, token_rows
+from verl_rollout_dump.token_rows import Chunk, TokenRows, are_token_ids, bounds, token_rows
 
 
 def rows(tokens):
-    numbers, starts, stops = tokens.chunk(0, len(tokens))
+    numbers, starts, stops = tokens.of(Chunk(0, len(tokens)))
     return [row[a:b].tolist() for row, a, b in zip(numbers, starts, stops, strict=True)]
 
 
@@ -104,3 +104,31 @@ def test_a_mask_of_another_shape_is_refused():
 )
 def test_what_counts_as_token_ids(values, expected):
     assert are_token_ids(values) is expected
+
+
+def test_a_jagged_tensor_is_shared_and_chosen_rows_are_found_in_it():
+    torch = pytest.importorskip("torch")
+    nested = torch.nested.nested_tensor(
+        [torch.tensor([1, 2]), torch.tensor([3]), torch.tensor([4, 5])], layout=torch.jagged
+    )
+    tokens = token_rows("input", nested, None)
+    assert tokens.numbers.ctypes.data == nested.values().data_ptr()
+    assert (len(tokens), tokens.longest) == (3, 2)
+    assert rows(tokens.take([2, 1])) == [[4, 5], [3]]
+
+
+def test_a_jagged_tensor_with_gaps_is_read_row_by_row():
+    torch = pytest.importorskip("torch")
+    padded = torch.arange(8).reshape(2, 4)
+    with_gaps = torch.nested.narrow(padded, 1, torch.tensor([1, 0]), torch.tensor([2, 3]), layout=torch.jagged)
+    assert rows(token_rows("input", with_gaps, None)) == [[1, 2], [4, 5, 6]]
+
+
+def test_fields_that_share_a_mask_look_into_it_once():
+    mask = np.array([[0, 1, 1], [1, 1, 0]])
+    ids, log_probs = TokenRows(np.arange(6).reshape(2, 3), mask), TokenRows(np.ones((2, 3)), mask)
+    chunk = Chunk(0, 2)
+    (_, *first), (_, *second) = ids.of(chunk), log_probs.of(chunk)
+    assert first[0] is second[0] and first[1] is second[1]
+    (_, starts, _) = ids.take([1]).of(chunk)
+    assert starts.tolist() == [0]

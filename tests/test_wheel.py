@@ -138,11 +138,11 @@ def test_without_a_compiler_it_is_built_all_the_same(source, tmp_path):
 
 
 def test_a_library_that_cannot_be_loaded_is_told(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(native, "__file__", str(tmp_path / "native.py"))
+    monkeypatch.setattr(native, "__file__", str(tmp_path / "__init__.py"))
     assert native.load() is None
-    (tmp_path / "_native.abi3.so").write_bytes(b"of another machine")
+    (tmp_path / "library.abi3.so").write_bytes(b"of another machine")
     assert native.load() is None
-    assert "_native.abi3.so cannot be loaded" in caplog.text
+    assert "library.abi3.so cannot be loaded" in caplog.text
 
 
 def test_an_editable_install_finds_the_configs_too():

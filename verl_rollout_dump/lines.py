@@ -13,17 +13,29 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
-import numpy as np
 import orjson
 
 from verl_rollout_dump.compression import Pieces
 from verl_rollout_dump.decode import Row, TextDecoder
+from verl_rollout_dump.native import NotFinite
+from verl_rollout_dump.number_rows import json_arrays
 from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_record
+from verl_rollout_dump.serialization.report import kind_of
+from verl_rollout_dump.serialization.rule import Rule
 from verl_rollout_dump.snapshot import ConvertedStep, TextField, TokensField, ValuesField, WrittenField
-from verl_rollout_dump.token_rows import TokenRows
+from verl_rollout_dump.token_rows import Chunk, TokenRows
 
 TOKENS_PER_CHUNK = 1 << 20
 ROWS_PER_CHUNK = 1024
+REFUSED_IDS = kind_of(
+    "token id",
+    Rule(
+        "refused_id",
+        "`<|id=N|>` in the text of its row",
+        "",
+        instead="give the dump the tokenizer that the ids are of, and a mask that leaves out padding such as -100",
+    ),
+)
 
 
 @dataclass
@@ -48,43 +60,46 @@ class LineEncoder:
         size = rows_per_chunk(step.fields)
         groups = grouped(step.fields)
         for first in range(0, step.rows, size):
-            last = min(first + size, step.rows)
-            segments = [self._segment(group, first, last, step.report) for group in groups]
+            chunk = Chunk(first, min(first + size, step.rows))
+            segments = [self._segment(group, chunk, step.report) for group in groups]
             yield put_together(segments)
 
-    def _segment(self, group: list[WrittenField], first: int, last: int, report: ConversionReport) -> Segment:
+    def _segment(self, group: list[WrittenField], chunk: Chunk, report: ConversionReport) -> Segment:
         field = group[0]
         if isinstance(field, TextField):
-            return self._texts(field.name, field.tokens, first, last, report)
+            return self._texts(field.name, field.tokens, chunk, report)
         if isinstance(field, TokensField):
-            return self._numbers(field.name, field.tokens, first, last, report)
-        return values_segment([f for f in group if isinstance(f, ValuesField)], first, last)
+            return self._numbers(field.name, field.tokens, chunk, report)
+        return values_segment([f for f in group if isinstance(f, ValuesField)], chunk)
 
-    def _texts(self, name: str, tokens: TokenRows, first: int, last: int, report: ConversionReport) -> Segment:
-        bodies = self._decoder().json_rows(*tokens.chunk(first, last))
+    def _texts(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> Segment:
+        decoder = self._decoder()
+        refused = decoder.refused_ids
+        bodies = decoder.json_rows(*tokens.of(chunk))
+        if decoder.refused_ids > refused:
+            report.field(name).count(REFUSED_IDS, chunk.first, decoder.refused_ids - refused)
         if self._max_chars is None or max(map(len, bodies), default=0) <= self._max_chars:
             return Segment(orjson.dumps(name) + b':"', bodies, b'"')
         texts = [orjson.loads(b'"' + body + b'"') for body in bodies]
         return self._converted(name, texts, report)
 
-    def _numbers(self, name: str, tokens: TokenRows, first: int, last: int, report: ConversionReport) -> Segment:
-        numbers, starts, stops = tokens.chunk(first, last)
-        spans = zip(numbers, starts.tolist(), stops.tolist(), strict=True)
-        rows = [np.ascontiguousarray(row[start:stop]) for row, start, stop in spans]
-        if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-            return self._converted(name, rows, report)  # orjson would write null without a word
-        arrays = [orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) for row in rows]
-        return Segment(orjson.dumps(name) + b":", arrays)
+    def _numbers(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> Segment:
+        numbers, starts, stops = tokens.of(chunk)
+        try:
+            return Segment(orjson.dumps(name) + b":", json_arrays(numbers, starts, stops))
+        except NotFinite:  # the serializer writes what the config says, and counts it
+            spans = zip(numbers, starts.tolist(), stops.tolist(), strict=True)
+            return self._converted(name, [row[start:stop].copy() for row, start, stop in spans], report)
 
     def _converted(self, name: str, values: list[Any], report: ConversionReport) -> Segment:
         converted = self._serializer.convert_column(name, values, report)
         return Segment(b"", [encode_record({name: value})[1:-1] for value in converted])
 
 
-def values_segment(fields: list[ValuesField], first: int, last: int) -> Segment:
+def values_segment(fields: list[ValuesField], chunk: Chunk) -> Segment:
     """Encode fields whose values are there already."""
     names = [field.name for field in fields]
-    rows = zip(*(field.values[first:last] for field in fields), strict=True)
+    rows = zip(*(field.values[chunk.first : chunk.last] for field in fields), strict=True)
     return Segment(b"", [encode_record(dict(zip(names, row, strict=True)))[1:-1] for row in rows])
 
 

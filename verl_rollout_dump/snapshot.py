@@ -10,13 +10,14 @@ write into them, and a copy would cost more than everything else; they stay refe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from verl_rollout_dump.config.schema import DumpConfig, Strategy
 from verl_rollout_dump.fields import TOKENS, BatchValue, Field
+from verl_rollout_dump.host_copies import HostCopies
 from verl_rollout_dump.rollouts import RolloutBatch
-from verl_rollout_dump.serialization import ConversionReport, JsonValue, Serializer, TakenColumn
+from verl_rollout_dump.serialization import ConversionReport, JsonValue, Serializer
 from verl_rollout_dump.token_rows import TokenRows, are_token_ids, token_rows
 
 SCORE = "score"
@@ -54,12 +55,41 @@ class ValuesField:
     values: Sequence[JsonValue]
 
 
+class LateColumn(Protocol):
+    """n values that nobody else can change, and that are converted later."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes of memory they keep."""
+
+    def convert(self, report: ConversionReport) -> list[JsonValue]:
+        """Return the values as JSON-ready; may be called again."""
+
+
+@dataclass
+class CopiedColumn:
+    """A column that is a tensor on its way from another device."""
+
+    serializer: Serializer
+    name: str
+    tensor: Any
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of memory the copy takes."""
+        return int(self.tensor.nbytes)
+
+    def convert(self, report: ConversionReport) -> list[JsonValue]:
+        """Return the values as JSON-ready."""
+        return self.serializer.convert_column(self.name, self.tensor, report)
+
+
 @dataclass
 class TakenField:
     """n values that are copied, and converted later."""
 
     name: str
-    column: TakenColumn
+    column: LateColumn
 
 
 SnapshotField = TextField | TokensField | ValuesField | TakenField
@@ -76,6 +106,7 @@ class StepSnapshot:
     rows: int
     fields: list[SnapshotField]
     report: ConversionReport
+    copies: HostCopies = field(default_factory=HostCopies)
 
 
 def take_snapshot(
@@ -86,10 +117,12 @@ def take_snapshot(
     Raises `ConversionError` where a value has no JSON form and the config says that this is an error, and
     `BatchError` for token ids that cannot be read.
     """
-    report = ConversionReport()
+    snapshot = StepSnapshot(batch.step, batch.split, len(rows), [], ConversionReport())
     chosen = None if len(rows) == len(batch) else rows
-    taken = [snapshot_field(field, batch, chosen, serializer, config, report) for field in fields]
-    return StepSnapshot(batch.step, batch.split, len(rows), taken, report)
+    for wanted in fields:
+        snapshot.fields.append(snapshot_field(wanted, batch, chosen, serializer, config, snapshot))
+    snapshot.copies.seal()
+    return snapshot
 
 
 @dataclass
@@ -105,6 +138,7 @@ class ConvertedStep:
 
 def converted(snapshot: StepSnapshot) -> ConvertedStep:
     """Convert what is not converted yet, counted in a report of its own."""
+    snapshot.copies.wait()
     report = ConversionReport()
     fields = [
         ValuesField(field.name, field.column.convert(report)) if isinstance(field, TakenField) else field
@@ -119,21 +153,25 @@ def snapshot_field(
     rows: list[int] | None,
     serializer: Serializer,
     config: DumpConfig,
-    report: ConversionReport,
+    snapshot: StepSnapshot,
 ) -> SnapshotField:
-    """Take one field: as text or numbers to come, or as values."""
+    """Take one field of a snapshot: as text or numbers to come, or as values."""
     n = len(batch) if rows is None else len(rows)
     if isinstance(field, BatchValue):
-        return ValuesField(field.name, [serializer.convert_value(field.name, field.values, report)] * n)
+        return ValuesField(field.name, [serializer.convert_value(field.name, field.values, snapshot.report)] * n)
     if field.name in MASKS and (field.name in TOKENS or are_token_ids(field.values)):
-        tokens = token_rows(field.name, field.values, getattr(batch, MASKS[field.name])).take(rows)
+        mask = getattr(batch, MASKS[field.name])
+        tokens = token_rows(field.name, field.values, mask, snapshot.copies.array).take(rows)
         return (TokensField if field.name in TOKENS else TextField)(field.name, tokens)
     chosen = take(field.values, rows)
     by = serializer if field.name != SCORE else numeric(serializer, config)
+    copy = snapshot.copies.begin(chosen)
+    if copy is not chosen:
+        return TakenField(field.name, CopiedColumn(by, field.name, copy))
     column = by.take_column(field.name, chosen)
     if column is not None:
         return TakenField(field.name, column)
-    return ValuesField(field.name, by.convert_column(field.name, chosen, report))
+    return ValuesField(field.name, by.convert_column(field.name, chosen, snapshot.report))
 
 
 def numeric(serializer: Serializer, config: DumpConfig) -> Serializer:

@@ -7,17 +7,25 @@ zeros between two real tokens (tool output, in a mask made for the loss) do not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from verl_rollout_dump import native
+from verl_rollout_dump.host_copies import Numbers, on_host
 from verl_rollout_dump.rollouts import BatchError
 
-Numbers = npt.NDArray[Any]
+
+@dataclass
+class Chunk:
+    """Rows `first` to `last` of a batch; fields that share a mask look into it once."""
+
+    first: int
+    last: int
+    # By the identities of a mask and of the chosen rows: where each row begins and ends.
+    bounds: dict[tuple[int, int], tuple[Numbers, Numbers]] = field(default_factory=dict)
 
 
 @dataclass
@@ -45,9 +53,10 @@ class TokenRows:
         """Return the same with only these rows; None: all."""
         return TokenRows(self.numbers, self.mask, self.offsets, rows)
 
-    def chunk(self, first: int, last: int) -> tuple[Numbers, Numbers, Numbers]:
-        """Return rows `first` to `last` as (rows, length) numbers, and where each begins and ends, both (rows,)."""
-        rows: slice | Sequence[int] = slice(first, last) if self.rows is None else self.rows[first:last]
+    def of(self, chunk: Chunk) -> tuple[Numbers, Numbers, Numbers]:
+        """Return the rows of a chunk as (rows, length) numbers, and where each begins and ends, both (rows,)."""
+        span = slice(chunk.first, chunk.last)
+        rows: slice | Sequence[int] = span if self.rows is None else self.rows[span]
         if self.offsets is not None:
             starts, stops = self.offsets[:-1][rows], self.offsets[1:][rows]
             return np.broadcast_to(self.numbers, (len(starts), self.numbers.size)), starts, stops
@@ -55,7 +64,10 @@ class TokenRows:
         if self.mask is None:
             length = np.full(len(numbers), numbers.shape[1], dtype=np.int64)
             return numbers, np.zeros_like(length), length
-        return numbers, *bounds(self.mask[rows])
+        key = id(self.mask), id(self.rows)
+        if key not in chunk.bounds:
+            chunk.bounds[key] = bounds(self.mask[rows])
+        return numbers, *chunk.bounds[key]
 
 
 def bounds(mask: Numbers) -> tuple[Numbers, Numbers]:
@@ -89,31 +101,29 @@ def is_row_of_ids(row: Any) -> bool:
     return isinstance(row, (list, tuple)) and all(type(token) is int for token in row[:1])
 
 
-def token_rows(name: str, values: Any, mask: Any) -> TokenRows:
-    """Read token ids or per-token numbers as a trainer holds them, with their mask; device tensors are copied to host.
+def token_rows(name: str, values: Any, mask: Any, host: Callable[[Any], Numbers] = on_host) -> TokenRows:
+    """Read token ids or per-token numbers as a trainer holds them, with their mask.
 
-    Raises `BatchError` where the mask is of another shape.
+    `host` makes arrays of tensors. Raises `BatchError` where the mask is of another shape.
     """
+    if is_flat_jagged(values):
+        return TokenRows(host(values.values()), offsets=host(values.offsets()))
     if getattr(values, "is_nested", False):
         values = [on_host(row) for row in values.unbind()]
     if isinstance(values, (list, tuple)):
         rows = [on_host(row).reshape(-1) for row in values]
         offsets = np.cumsum([0, *map(len, rows)])
         return TokenRows(np.concatenate(rows) if rows else np.zeros(0, np.int64), offsets=offsets)
-    numbers = on_host(values)
+    numbers = host(values)
     if mask is None or getattr(mask, "is_nested", False):
         return TokenRows(numbers)
-    host_mask = on_host(mask)
+    host_mask = host(mask)
     if host_mask.shape != numbers.shape:
         raise BatchError(f"{name} is of shape {numbers.shape} and its mask of {host_mask.shape}; they must be equal")
     return TokenRows(numbers, mask=host_mask)
 
 
-def on_host(values: Any) -> Numbers:
-    """Return a tensor, array or list as a numpy array; memory on the host is shared, not copied."""
-    if not hasattr(values, "detach"):
-        return np.asarray(values)
-    tensor = values.detach().cpu()
-    if str(tensor.dtype) == "torch.bfloat16":
-        tensor = tensor.float()  # exact; numpy has no bfloat16
-    return np.asarray(tensor)
+def is_flat_jagged(values: Any) -> bool:
+    """Whether this is a jagged tensor (n, *) whose rows lie one behind the other."""
+    is_jagged = getattr(values, "is_nested", False) and hasattr(values, "offsets")
+    return is_jagged and values.ndim == 2 and values.lengths() is None and values.values().ndim == 1

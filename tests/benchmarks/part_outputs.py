@@ -52,7 +52,8 @@ def token_level(bench: Bench) -> list[Row]:
             dump = OurDump(bench.tokenizer, Path(folder), fields=fields)
 
             def ours(dump: OurDump = dump, batch: TrainingBatch = batch, folder: str = folder) -> None:
-                dump_once(bench, dump, batch)
+                dump.hand_over(bench.next_step(), batch)
+                dump.finish()
                 remove_steps(Path(folder))
 
             sides = {"json.dumps of tolist()": partial(tokens_by_json, batch, Path(folder)), "ours": ours}

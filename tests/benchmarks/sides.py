@@ -48,7 +48,7 @@ def training_batch(tokenizer: Any, shape: Shape) -> TrainingBatch:
         "attention_mask": torch.from_numpy(np.concatenate([prompt.mask, response.mask], axis=1)),
         "response_mask": torch.from_numpy(response.mask),
         "token_level_scores": rewards,
-        "rollout_log_probs": -rewards.abs(),
+        "rollout_log_probs": torch.from_numpy(-dice.exponential(0.4, response.ids.shape).astype(np.float32)),
     }
     columns = {
         "uid": [f"{row // 8:032x}" for row in range(n)],

@@ -105,7 +105,7 @@ def test_the_training_thread_may_change_its_tokenizer_meanwhile(make):
 
 @pytest.mark.parametrize("refused", [-100, -1, 2**32, 2**40])
 @pytest.mark.parametrize("make", [byte_level, wordpiece, lambda: byte_fallback(byte_fallback_decoder())])
-def test_ids_that_the_tokenizer_refuses_are_shown_and_counted(make, refused, caplog):
+def test_ids_that_the_tokenizer_refuses_are_shown_and_counted(make, refused):
     tokenizer = make()
     decoder = text_decoder(tokenizer)
     ids = tokenizer.encode("parser options")
@@ -116,7 +116,6 @@ def test_ids_that_the_tokenizer_refuses_are_shown_and_counted(make, refused, cap
     marker = f"<|id={refused}|>"
     assert texts == [text, text + marker * 2 + text, marker]
     assert decoder.refused_ids == 3
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def test_ids_beyond_the_vocabulary_are_what_the_tokenizer_makes_of_them():

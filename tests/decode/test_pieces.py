@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verl_rollout_dump import native
-from verl_rollout_dump.decode import pieces_native, pieces_numpy
+from verl_rollout_dump.decode import pieces_numpy
 from verl_rollout_dump.decode.json_text import is_whole
 from verl_rollout_dump.decode.pieces import ASKED, COMPLETES_SEPARATOR, SPLIT, pieces_by_id
 from verl_rollout_dump.decode.pieces_native import NativePieces
@@ -16,7 +16,7 @@ PIECES = [bytes(range(33, 33 + length)) for length in range(90)] + [b"x" * 300, 
 
 
 def in_c(pieces, marks):
-    assert native.library is not None, "native.c was not built; `make setup` does"
+    assert native.library is not None, "native/*.c were not built; `make setup` does"
     return NativePieces(native.library, pieces, marks)
 
 
@@ -121,7 +121,7 @@ def test_ids_of_other_kinds_and_in_odd_steps(dtype):
 
 
 def test_text_that_needs_more_room_than_expected(monkeypatch):
-    monkeypatch.setattr(pieces_native, "ROOM", 64)
+    monkeypatch.setattr(native, "ROOM", 64)
     rows = [[90] * 100, [1], [], [89, 90] * 3]
     assert join(in_c, rows)[0] == [b"".join(PIECES[token_id] for token_id in row) for row in rows]
 

@@ -67,8 +67,6 @@ class EachRow:
             return None
 
     def _run_by_run(self, row: list[int]) -> str:
-        if not self.refused_ids:
-            logger.warning("the tokenizer refuses ids of a row of %d; they stand in its text as <|id=N|>", len(row))
         accepted = {token_id: self.answer([token_id]) is not None for token_id in set(row)}
         parts = []
         for is_accepted, run in groupby(row, key=accepted.__getitem__):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,7 +22,7 @@ ASKED = 4
 class Joined(NamedTuple):
     """The rows, and the marks of all pieces of each, (n,) uint8; SPLIT only where the row is no UTF-8."""
 
-    rows: list[Row]
+    rows: Sequence[Row]
     marks: np.ndarray
 
 

@@ -43,7 +43,8 @@ class Table:
 
     def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[Row]:
         """Return each row's text as the body of a JSON string."""
-        rows, marks = self._pieces.join(ids, starts, stops)
+        joined, marks = self._pieces.join(ids, starts, stops)
+        rows = list(joined)
         asked = {}
         for row in np.flatnonzero(marks).tolist():
             mended = self._mended(rows[row], int(marks[row]))

@@ -1,7 +1,4 @@
-/* The loops over token ids and masks for which no library has a call; native.py calls them through ctypes.
-
-   Plain C without Python.h: nothing here knows of Python, so a call lets go of the GIL, and one library serves every
-   version of it. Callers answer for the sizes of what they pass. */
+/* Joining the pieces of text that token ids stand for. */
 
 #include <stdint.h>
 #include <string.h>
@@ -10,7 +7,7 @@
 #define STORED 16
 #define SPLIT 1
 
-/* What is joined for one id (`PIECE` in native.py): 16 bytes, so that those of a whole vocabulary stay in the cache. */
+/* What is joined for one id (`PIECE` in __init__.py): 16 bytes, so that those of a whole vocabulary stay in the cache. */
 struct piece {
     uint8_t head[HEAD]; /* its first bytes, the rest zero */
     uint8_t length;     /* above HEAD: look at `starts` */
@@ -94,32 +91,4 @@ int64_t join_rows(const int64_t *ids, int64_t stride, const int64_t *begins, con
         row_marks[row] = broken ? all : all & ~SPLIT;
     }
     return rows;
-}
-
-static int are_zero(const uint8_t *bytes)
-{
-    uint64_t words[8];
-
-    memcpy(words, bytes, sizeof words);
-    return !(words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7]);
-}
-
-/* Find the first nonzero byte of each row, and the last one: starts[row] ... stops[row] holds all of them, or is empty
-   at 0. `stride` and `width` are in bytes. The padding is read once, what is between its ends not at all. */
-void nonzero_bounds(const uint8_t *mask, int64_t stride, int64_t width, int64_t rows, int64_t *starts, int64_t *stops)
-{
-    for (int64_t row = 0; row < rows; row++, mask += stride) {
-        int64_t start = 0, stop = width;
-
-        while (stop >= 64 && are_zero(mask + stop - 64))
-            stop -= 64;
-        while (stop && !mask[stop - 1])
-            stop--;
-        while (start + 64 <= stop && are_zero(mask + start))
-            start += 64;
-        while (start < stop && !mask[start])
-            start++;
-        starts[row] = start;
-        stops[row] = stop;
-    }
 }

@@ -1,0 +1,172 @@
+"""The loops that are written in C, where the package was installed with a C compiler or from a wheel.
+
+They let go of the GIL while they run. Where the library is not there, numpy and orjson do the same work several times
+slower: whoever calls looks at `library` first, and keeps a way of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Callable
+from importlib.machinery import EXTENSION_SUFFIXES
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+logger = logging.getLogger(__name__)
+
+Numbers = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
+Text = npt.NDArray[np.uint8]
+
+# `struct piece` of join.c: a piece's first bytes, its length (or any above HEAD), its marks, of which SPLIT is one.
+HEAD, SPLIT = 14, 1
+PIECE = np.dtype([("head", f"V{HEAD}"), ("length", "u1"), ("marks", "u1")])
+
+ADDRESS, COUNT = ctypes.c_void_p, ctypes.c_int64
+ROWS = [ADDRESS, COUNT, ADDRESS, ADDRESS, COUNT]  # numbers, stride, starts, stops, rows
+ARGUMENTS = {
+    "join_rows": [*ROWS, ADDRESS, COUNT, ADDRESS, ADDRESS, ADDRESS, COUNT, ADDRESS, ADDRESS],
+    "write_integers": [*ROWS, ADDRESS, COUNT, ADDRESS],
+    "write_floats": [*ROWS, ADDRESS, ADDRESS, COUNT, ADDRESS],
+    "nonzero_bounds": [ADDRESS, COUNT, COUNT, COUNT, ADDRESS, ADDRESS],
+}
+
+# Text for which there is room at least; memory that is not written to costs nothing.
+ROOM = 1 << 16
+
+
+def load() -> ctypes.CDLL | None:
+    """Return the library; None where it was not built, or cannot be loaded here (which is logged)."""
+    for path in (Path(__file__).with_name("library" + suffix) for suffix in EXTENSION_SUFFIXES):
+        if path.exists():
+            try:
+                return declared(ctypes.CDLL(str(path)))
+            except OSError as error:
+                logger.warning("%s cannot be loaded (%s); numpy does its work, more slowly", path, error)
+    return None
+
+
+def declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    """Tell ctypes what the functions take and return."""
+    for name, arguments in ARGUMENTS.items():
+        function = getattr(loaded, name)
+        function.argtypes, function.restype = arguments, COUNT
+    return loaded
+
+
+library = load()
+
+
+class NotFinite(ValueError):
+    """There are numbers that JSON cannot write."""
+
+
+class NumberRows:
+    """Parts of the rows of an array (n, length): `numbers[i, starts[i]:stops[i]]`, as C walks through them."""
+
+    def __init__(self, numbers: Numbers, starts: Numbers, stops: Numbers, dtype: npt.DTypeLike) -> None:
+        self.numbers = with_contiguous_rows(numbers.astype(dtype, copy=False))
+        self.starts, self.stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(stops, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def total(self) -> int:
+        """How many numbers there are."""
+        return int((self.stops - self.starts).sum())
+
+    def arguments(self, first: int) -> tuple[int, int, int, int, int]:
+        """Return what C is told of the rows from `first` on."""
+        numbers, starts, stops = self.numbers[first:], self.starts[first:], self.stops[first:]
+        stride = numbers.strides[0] // numbers.itemsize
+        return numbers.ctypes.data, stride, starts.ctypes.data, stops.ctypes.data, len(starts)
+
+
+def with_contiguous_rows(array: Numbers) -> Numbers:
+    """Return an (n, length) array as C can walk it: steps of one number within a row, of whole numbers between rows."""
+    is_walkable = array.shape[1] < 2 or array.strides[1] == array.itemsize
+    return array if is_walkable and array.strides[0] % array.itemsize == 0 else np.ascontiguousarray(array)
+
+
+def in_buffers(write: Callable[[int, Text, Integers], int], rows: int, room: int) -> list[memoryview]:
+    """Return the text of so many rows, as views of as few buffers as they need.
+
+    `write(first, text, ends)` writes the rows from `first` on into `text`, and where each ends into `ends`; it returns
+    how many found room. `room` is how many bytes all may need; of one row it may be too little.
+    """
+    views: list[memoryview] = []
+    room += ROOM
+    while len(views) < rows:
+        text, ends = np.empty(room, np.uint8), np.empty(rows - len(views), np.int64)
+        done = write(len(views), text, ends)
+        views += [text.data[start:stop] for start, stop in pairwise([0, *ends[:done].tolist()])]
+        if not done:
+            room *= 2
+    return views
+
+
+class PieceTable(NamedTuple):
+    """All pieces, the last of which stands for every id that is none of the others."""
+
+    pieces: npt.NDArray[np.void]  # (n,) of PIECE
+    content: bytes  # their bytes, one behind the other, and HEAD more
+    starts: Integers  # (n + 1,): where each begins in `content`
+
+
+def join_rows(
+    lib: ctypes.CDLL, ids: NumberRows, first: int, table: PieceTable, text: Text, ends: Integers, marks: Text
+) -> int:
+    """Join the pieces of each row of int64 ids from `first` on; return how many rows found room in `text`.
+
+    Writes where each ends in `text`, and the marks of its pieces together, SPLIT only where it is no UTF-8.
+    """
+    pieces, content, starts = table
+    table_arguments = pieces.ctypes.data, len(pieces) - 1, content, starts.ctypes.data
+    places = text.ctypes.data, text.size, ends.ctypes.data, marks.ctypes.data
+    return int(lib.join_rows(*ids.arguments(first), *table_arguments, *places))
+
+
+def power_of_ten(exponent: int) -> int:
+    """Return the first 64 bits of 10^exponent, rounded up."""
+    shift = 63 - ((exponent * 1741647) >> 19)
+    numerator, denominator = 10 ** max(exponent, 0) << max(shift, 0), 10 ** max(-exponent, 0) << max(-shift, 0)
+    return int(-(-numerator // denominator))
+
+
+# What writing float32 needs (`shortest` in numbers.c).
+POWERS_OF_TEN = np.array([power_of_ten(exponent) for exponent in range(-31, 46)], np.uint64)
+
+
+def write_integers(lib: ctypes.CDLL, rows: NumberRows, first: int, text: Text, ends: Integers) -> int:
+    """Write each row of int64 from `first` on as a JSON array, as many as find room; return how many."""
+    return int(lib.write_integers(*rows.arguments(first), text.ctypes.data, text.size, ends.ctypes.data))
+
+
+def write_floats(lib: ctypes.CDLL, rows: NumberRows, first: int, text: Text, ends: Integers) -> int:
+    """Write each row of float32 likewise, in the fewest digits that read back as the same.
+
+    Raises `NotFinite`: JSON has no infinities, and nothing that is not a number.
+    """
+    places = text.ctypes.data, text.size, ends.ctypes.data
+    done = int(lib.write_floats(*rows.arguments(first), POWERS_OF_TEN.ctypes.data, *places))
+    if done < 0:
+        raise NotFinite
+    return done
+
+
+def nonzero_bounds(lib: ctypes.CDLL, mask: Numbers) -> tuple[Integers, Integers]:
+    """Return where the nonzero part of each row of a mask (n, length) begins and ends; 0, 0 where there is none.
+
+    The mask is of whole numbers or bools.
+    """
+    mask = with_contiguous_rows(mask)
+    n, length = mask.shape
+    starts, stops, size = np.empty(n, np.int64), np.empty(n, np.int64), mask.itemsize
+    lib.nonzero_bounds(mask.ctypes.data, mask.strides[0], length * size, n, starts.ctypes.data, stops.ctypes.data)
+    return starts // size, -(-stops // size)
