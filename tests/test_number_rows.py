@@ -98,3 +98,10 @@ def test_what_json_has_no_number_for_is_refused_where_it_counts(library, number,
 def test_no_rows():
     assert list(json_arrays(np.zeros((0, 3), np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))) == []
     assert spelt(np.zeros(0, np.float32)) == b"[]"
+
+
+def test_numbers_at_odd_addresses():
+    for dtype in (np.int64, np.float32):
+        numbers = np.frombuffer(b"x" + np.arange(6, dtype=dtype).tobytes(), dtype, offset=1).reshape(2, 3)
+        rows = json_arrays(numbers, np.array([1, 0]), np.array([3, 1]))
+        assert [json.loads(bytes(row)) for row in rows] == [[1, 2], [3]]

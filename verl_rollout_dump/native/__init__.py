@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import sys
 from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES
 from itertools import pairwise
@@ -42,6 +43,8 @@ ROOM = 1 << 16
 
 def load() -> ctypes.CDLL | None:
     """Return the library; None where it was not built, or cannot be loaded here (which is logged)."""
+    if sys.byteorder != "little":  # it puts digits together in words
+        return None
     for path in (Path(__file__).with_name("library" + suffix) for suffix in EXTENSION_SUFFIXES):
         if path.exists():
             try:
@@ -90,8 +93,8 @@ class NumberRows:
 
 def with_contiguous_rows(array: Numbers) -> Numbers:
     """Return an (n, length) array as C can walk it: steps of one number within a row, of whole numbers between rows."""
-    is_walkable = array.shape[1] < 2 or array.strides[1] == array.itemsize
-    return array if is_walkable and array.strides[0] % array.itemsize == 0 else np.ascontiguousarray(array)
+    is_walkable = array.flags.aligned and (array.shape[1] < 2 or array.strides[1] == array.itemsize)
+    return array if is_walkable and array.strides[0] % array.itemsize == 0 else np.array(array, order="C")
 
 
 def in_buffers(write: Callable[[int, Text, Integers], int], rows: int, room: int) -> list[memoryview]:

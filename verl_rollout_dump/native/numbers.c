@@ -94,7 +94,7 @@ static inline struct decimal shortest(uint32_t bits, const uint64_t *powers)
     return (struct decimal){digits ^ ((digits ^ fewer) & -is_short), k + (int)is_short};
 }
 
-/* Write a decimal as JavaScript and orjson do: with a point from 0.000001 up to below 10^13, else with an exponent. */
+/* Write a decimal as orjson does: with a point from 0.000001 up to below 10^13, else with an exponent. */
 static inline uint8_t *write_decimal(uint8_t *place, struct decimal decimal)
 {
     /* Up to nine digits, without zeros at either end. All stays in registers: bytes read back so soon would stall. */
