@@ -18,6 +18,7 @@ from measuring import Row, add_options, parsed, show, write_json
 from part_memory import peak_memory
 from part_outputs import compression, growth, token_level
 from part_training_thread import busy_training_thread
+from part_transfer_queue import transfer_queue_dump
 from part_whole_dump import whole_dump
 from sides import Bench
 from workload import SHAPES, TOKENIZERS
@@ -25,6 +26,7 @@ from workload import SHAPES, TOKENIZERS
 PARTS: dict[str, Callable[[Bench], list[Row]]] = {
     "whole": whole_dump,
     "busy": busy_training_thread,
+    "v1": transfer_queue_dump,
     "memory": peak_memory,
     "growth": growth,
     "tokens": token_level,

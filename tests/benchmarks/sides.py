@@ -79,14 +79,15 @@ def extras(n: int, dice: np.random.Generator) -> dict[str, Any]:
 class VerlDump:
     """verl's `_log_rollout_data` on a trainer without anything else."""
 
+    trainer_class: type = ray_trainer.RayPPOTrainer
+
     def __init__(self, tokenizer: Any, directory: Path) -> None:
         self._directory = directory
-        self._trainer = object.__new__(ray_trainer.RayPPOTrainer)
+        self._trainer = object.__new__(self.trainer_class)
         self._trainer.tokenizer = tokenizer
         for name in ("_dump_generations", "_log_rollout_data"):
-            setattr(
-                self._trainer, name, MethodType(inspect.unwrap(getattr(ray_trainer.RayPPOTrainer, name)), self._trainer)
-            )
+            method = inspect.unwrap(getattr(self.trainer_class, name))
+            setattr(self._trainer, name, MethodType(method, self._trainer))
         self._trainer._init_dump_executor()
 
     def hand_over(self, step: int, batch: TrainingBatch) -> None:
