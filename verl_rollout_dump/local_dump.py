@@ -82,7 +82,10 @@ class LocalDump:
             self._accounts.note_waited(time.monotonic() - started)
 
     def accept_from(self, source: RolloutSource) -> None:
-        """Read a batch where it lies, and take it."""
+        """Read a batch where it lies, and take it; a step that is not wanted is not read."""
+        if source.step % self._config.sampling.every_n_steps:
+            self._accounts.note_step_not_sampled()
+            return
         try:
             batch = source.read(self._config)
         except Exception as error:

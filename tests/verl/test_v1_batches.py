@@ -158,5 +158,21 @@ def test_keys_that_the_queue_does_not_know_do_not_end_the_training(queue, traine
     ours = trainer()
     with caplog.at_level(logging.ERROR):
         ours._log_rollout_data(KVBatchMeta(partition_id="train", keys=["none_0_0"], tags=[{}]), {}, "")
-    assert "the rollouts of step 3 cannot be read" in caplog.text
+    assert "step 3 is not dumped (could not read its rollouts)" in caplog.text
     ours._rollout_dump.hooks.fire_train_end()
+    assert ours._rollout_dump.hooks.callbacks[0].report.steps_failed == [3]
+
+
+def test_a_step_that_is_not_wanted_is_not_read(queue, tokenizer, trainer, tmp_path, monkeypatch):
+    ours, batch = trainer(sampling={"every_n_steps": 2}), put(queue, tokenizer, ROWS)
+    asked = []
+    get = queue.kv_batch_get
+    monkeypatch.setattr(queue, "kv_batch_get", lambda **arguments: asked.append(arguments) or get(**arguments))
+    for step in (3, 4):
+        ours.global_steps = step
+        ours._log_rollout_data(batch, {}, str(tmp_path))
+    queue.kv_clear(keys=batch.keys, partition_id="train")
+    ours._rollout_dump.hooks.fire_train_end()
+    assert [path.name for path in tmp_path.glob("*.jsonl")] == ["4.jsonl"]
+    assert len(asked) == 1
+    assert ours._rollout_dump.hooks.callbacks[0].report.steps_not_sampled == 1

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from verl_rollout_dump.config import DumpConfig, load_config
-from verl_rollout_dump.config.schema import Mode, OnError
+from verl_rollout_dump.config.schema import OnError
 from verl_rollout_dump.hooks import DUMP, RolloutCallback, RolloutHooks, build_callbacks
 from verl_rollout_dump.integrations.transfer_queue import transfer_queue_source
 from verl_rollout_dump.integrations.verl_batches import validation_rollouts
@@ -138,7 +138,7 @@ def fire_rollouts(adapter: Adapter) -> Callable[[Method], Method]:
             columns = {name: given[name] for name in ("batch", "reward_extra_infos_dict") if name in given}
             started = time.perf_counter()
             read = functools.partial(adapter, trainer, dump.config, **columns)
-            if not pulled_by_writers(trainer, dump, given["batch"]):
+            if not read_by_dump(trainer, dump, given["batch"]):
                 fire(trainer, dump, dump.hooks.fire_rollout_end, read)
             # the name under which verl's own dump shows among the step's timings
             given["timing_raw"]["dump_rollout_generations"] = time.perf_counter() - started
@@ -149,17 +149,19 @@ def fire_rollouts(adapter: Adapter) -> Callable[[Method], Method]:
     return wrap
 
 
-def pulled_by_writers(trainer: Any, dump: TrainerDump, batch: Any) -> bool:
-    """Let the Ray actors of `writer.mode=ray` read a v1 batch themselves; False: this process must read it.
+def read_by_dump(trainer: Any, dump: TrainerDump, batch: Any) -> bool:
+    """Let the dump read a v1 batch itself, if it wants the step at all; False: the batch has to be read here.
 
-    It must where other callbacks want to see the batch, and where it is v0's, which is here already.
+    It has to where other callbacks want to see it, and where it is v0's, which is here already. The Ray actors of
+    `writer.mode=ray` read each their part.
     """
-    others = dump.hooks.callbacks[1:]
-    if dump.config.writer.mode is not Mode.ray or others or not hasattr(batch, "partition_id"):
+    if len(dump.hooks.callbacks) != 1 or not hasattr(batch, "partition_id"):
         return False
     (callback,) = dump.hooks.callbacks
+    if not hasattr(callback, "on_rollouts_at"):
+        return False
     give_tokenizer(callback, trainer)
-    callback.on_rollouts_at(transfer_queue_source(trainer, batch))  # type: ignore[attr-defined]
+    callback.on_rollouts_at(transfer_queue_source(trainer, batch))
     return True
 
 
