@@ -58,8 +58,9 @@ class DeviceTensor:
     def __getitem__(self, rows):
         return DeviceTensor(self._content[rows], self.device)
 
-    def __ne__(self, number):
-        return self._content != number  # what kept_rows asks: one column
+    def tolist(self):
+        assert self.ndim == 1  # what choosing the rows asks for: one column of a mask
+        return self._content.tolist()
 
     def detach(self):
         return self
