@@ -77,8 +77,9 @@ def test_numbers_of_every_size(dtype, library, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float32])
-def test_parts_of_rows_in_more_than_one_buffer(dtype, monkeypatch):
-    monkeypatch.setattr(native, "ROOM", 1)
+@pytest.mark.parametrize("limit", ["ROOM", "MOST_ROOM"])
+def test_parts_of_rows_in_more_than_one_buffer(dtype, limit, monkeypatch):
+    monkeypatch.setattr(native, limit, 1)
     numbers = (np.random.default_rng(0).integers(0, 10**7, (30, 50)) / 1000).astype(dtype)
     starts, stops = np.arange(30), np.arange(30) + np.arange(30) % 21
     assert list(json_arrays(numbers, starts, stops)) == by_orjson(numbers, starts, stops)

@@ -20,11 +20,13 @@ from measuring import Row, spread
 from omegaconf import OmegaConf
 from sides import Bench, OurDump, TrainingBatch, VerlDump, dump_once
 from transfer_queue.metadata import KVBatchMeta
+from verl.trainer.ppo.v1 import trainer_base
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from verl_rollout_dump.integrations.verl_batches import V1_FIELDS, v1_rollouts
 
+vars(trainer_base)["print"] = lambda *texts: None  # verl prints a line for every file
 REPEATS = {"S": 9, "M": 5, "L": 3}
 # What a training leaves in the queue beside that, by token; nothing of it is dumped.
 OTHER_FIELDS = ("attention_mask", "position_ids", "response_mask", "old_log_probs", "ref_log_prob", "advantages")

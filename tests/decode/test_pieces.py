@@ -120,8 +120,9 @@ def test_ids_of_other_kinds_and_in_odd_steps(dtype):
     assert rows == expected
 
 
-def test_text_that_needs_more_room_than_expected(monkeypatch):
-    monkeypatch.setattr(native, "ROOM", 64)
+@pytest.mark.parametrize("limit", ["ROOM", "MOST_ROOM"])
+def test_text_that_needs_more_room_than_expected(limit, monkeypatch):
+    monkeypatch.setattr(native, limit, 64)
     rows = [[90] * 100, [1], [], [89, 90] * 3]
     assert join(in_c, rows)[0] == [b"".join(PIECES[token_id] for token_id in row) for row in rows]
 

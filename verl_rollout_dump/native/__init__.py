@@ -37,8 +37,9 @@ ARGUMENTS = {
     "nonzero_bounds": [ADDRESS, COUNT, COUNT, COUNT, ADDRESS, ADDRESS],
 }
 
-# Text for which there is room at least; memory that is not written to costs nothing.
-ROOM = 1 << 16
+# Text for which a buffer has room: at least, since memory that is not written to costs nothing, and at most, since for
+# larger blocks the system hands out fresh pages each time, which it has to clear.
+ROOM, MOST_ROOM = 1 << 16, 1 << 21
 
 
 def load() -> ctypes.CDLL | None:
@@ -104,7 +105,7 @@ def in_buffers(write: Callable[[int, Text, Integers], int], rows: int, room: int
     how many found room. `room` is how many bytes all may need; of one row it may be too little.
     """
     views: list[memoryview] = []
-    room += ROOM
+    room = min(ROOM + room, MOST_ROOM)
     while len(views) < rows:
         text, ends = np.empty(room, np.uint8), np.empty(rows - len(views), np.int64)
         done = write(len(views), text, ends)
