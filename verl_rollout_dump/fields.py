@@ -194,8 +194,12 @@ def whitelisted(patterns: Sequence[str], available: Iterable[str]) -> list[str]:
     available = list(available)
     names: dict[str, None] = {}
     for pattern in patterns:
-        stands_for_many = pattern not in available and is_glob(pattern)
-        found = [name for name in available if fnmatchcase(name, pattern)] if stands_for_many else [pattern]
+        if pattern == "*" and pattern not in available:
+            found = available
+        elif pattern not in available and is_glob(pattern):
+            found = [name for name in available if fnmatchcase(name, pattern)]
+        else:
+            found = [pattern]
         names |= dict.fromkeys(found)
     return list(names)
 

@@ -23,7 +23,7 @@ class Names(list):
     [
         ([1.5] * 1000, 1000 * (8 + 24)),
         (("a", "b"), 2 * (8 + 50)),
-        ([None, True], 2 * (8 + (16 + 28) // 2)),
+        ([None, True], 2 * (8 + 16)),
         (np.arange(6).reshape(3, 2), 48),
         (np.array([1, 2], np.float16), 4),
         (np.array(["a", {"b": [1]}], dtype=object), None),

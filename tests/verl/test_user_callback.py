@@ -38,7 +38,9 @@ def test_a_callback_of_ones_own_gets_every_step_and_a_bug_in_one_disturbs_nothin
         for name, cells in shown.items():
             values = [float(record[name]) for record in records]
             expected = (sum(values) / len(values), min(values), max(values))
-            assert cells == [str(len(records)), *(f"{value:.3f}" for value in expected)]
+            assert cells[0] == str(len(records))
+            # Half a thousandth either way, as the last digit of a mean hangs on the order of the sum.
+            assert [float(cell) for cell in cells[1:]] == pytest.approx(expected, abs=0.000501)
         best = max(records, key=lambda record: record["score"])
         assert f"best response: {best['output']!r}" in log
 

@@ -97,16 +97,20 @@ def token_masks(tensors: Any, prompt_length: int) -> tuple[Any, Any]:
 
     `response_mask` itself will not do: it is made for the loss, and is zero on tool output too.
     """
-    attention_mask = tensors.get("attention_mask")
+    attention_mask, loss_mask = (without_torch(tensors.get(name)) for name in ("attention_mask", "response_mask"))
     if attention_mask is None:
-        return None, tensors.get("response_mask")
+        return None, loss_mask
     prompt_mask, response_mask = attention_mask[:, :prompt_length], attention_mask[:, prompt_length:]
-    loss_mask = tensors.get("response_mask")
     padding = sorted(set(range(len(response_mask))) - set(real_rows(loss_mask, len(response_mask))))
     if padding:
-        response_mask = response_mask.clone()
+        response_mask = response_mask.copy() if isinstance(response_mask, np.ndarray) else response_mask.clone()
         response_mask[padding] = 0
     return prompt_mask, response_mask
+
+
+def without_torch(mask: Any) -> Any:
+    """Return a mask in host memory as an array that shares it: a slice of one costs a tenth of a tensor's."""
+    return mask.numpy() if mask is not None and mask.device.type == "cpu" else mask
 
 
 def v1_rollouts(trainer: Any, config: DumpConfig, batch: Any) -> RolloutBatch:

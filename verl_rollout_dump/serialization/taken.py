@@ -16,7 +16,6 @@ import numpy as np
 from verl_rollout_dump.serialization import alike, arrays, columns, torch_types
 from verl_rollout_dump.serialization.alike import Atoms, Groups, Nested, Table
 from verl_rollout_dump.serialization.arrays import RecordOf
-from verl_rollout_dump.serialization.lookup import find_rule
 from verl_rollout_dump.serialization.report import ConversionReport, Node
 from verl_rollout_dump.serialization.values import JsonValue
 from verl_rollout_dump.serialization.walk import Walk
@@ -66,8 +65,8 @@ def take(walk: Walk, values: Any) -> Taken | None:
     taker = TAKERS.get(type(values))
     if taker is not None:
         return taker(walk, values)
-    rule = find_rule(type(values))
-    return take_tensor(walk, values) if rule is not None and rule.name == "tensor" else None
+    torch = sys.modules.get("torch")
+    return take_tensor(walk, values) if torch is not None and type(values) is torch.Tensor else None
 
 
 def take_list(walk: Walk, values: Any) -> Taken | None:
@@ -107,8 +106,11 @@ def bytes_of(taken: Taken) -> int:
 
 def bytes_of_values(values: list[Any]) -> int:
     """Return about how many bytes a list and its values keep."""
-    some = values[:: max(1, len(values) // LOOKED_AT)]
-    return len(values) * (POINTER + sum(map(sys.getsizeof, some)) // max(1, len(some)))
+    if not values:
+        return 0
+    # Numbers are all of one size, texts are not.
+    some = values[:: len(values) // LOOKED_AT + 1] if type(values[0]) is str else values[:1]
+    return len(values) * (POINTER + sum(map(sys.getsizeof, some)) // len(some))
 
 
 SIZES: dict[type[Any], Callable[[Any], int]] = {
