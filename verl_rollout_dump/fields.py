@@ -194,12 +194,8 @@ def whitelisted(patterns: Sequence[str], available: Iterable[str]) -> list[str]:
     available = list(available)
     names: dict[str, None] = {}
     for pattern in patterns:
-        if pattern == "*" and pattern not in available:
-            found = available
-        elif pattern not in available and is_glob(pattern):
-            found = [name for name in available if fnmatchcase(name, pattern)]
-        else:
-            found = [pattern]
+        stands_for_many = pattern not in available and is_glob(pattern)
+        found = [name for name in available if fnmatchcase(name, pattern)] if stands_for_many else [pattern]
         names |= dict.fromkeys(found)
     return list(names)
 

@@ -10,9 +10,8 @@ import sys
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[Any]
+from verl_rollout_dump.native import Numbers
 
 
 class HostCopies:

@@ -130,7 +130,6 @@ class ConvertedStep:
     """The same with all columns converted, and what that came to."""
 
     step: int
-    split: str
     rows: int
     fields: list[WrittenField]
     report: ConversionReport
@@ -144,7 +143,7 @@ def converted(snapshot: StepSnapshot) -> ConvertedStep:
         ValuesField(field.name, field.column.convert(report)) if isinstance(field, TakenField) else field
         for field in snapshot.fields
     ]
-    return ConvertedStep(snapshot.step, snapshot.split, snapshot.rows, fields, report)
+    return ConvertedStep(snapshot.step, snapshot.rows, fields, report)
 
 
 def snapshot_field(

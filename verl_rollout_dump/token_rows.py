@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from verl_rollout_dump import native
-from verl_rollout_dump.host_copies import Numbers, on_host
+from verl_rollout_dump.host_copies import on_host
+from verl_rollout_dump.native import Numbers
 from verl_rollout_dump.rollouts import BatchError
 
 
@@ -74,7 +75,7 @@ def bounds(mask: Numbers) -> tuple[Numbers, Numbers]:
     """Return where the nonzero part of each row of a mask (rows, length) begins and ends; 0, 0 where there is none."""
     if native.library is not None:
         as_numbers = mask if mask.dtype.kind in "iub" else mask != 0
-        return native.nonzero_bounds(native.library, native.with_contiguous_rows(as_numbers))
+        return native.nonzero_bounds(native.library, as_numbers)
     length = mask.shape[1]
     real = (mask != 0).tobytes()  # searching bytes is many times faster than argmax, above all from the right
     rows = range(0, length * len(mask), length) if length else [0] * len(mask)

@@ -15,6 +15,7 @@ import numpy as np
 
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.fields import matches_any
+from verl_rollout_dump.host_copies import is_elsewhere, on_host
 from verl_rollout_dump.rollouts import RolloutBatch, columns_of
 from verl_rollout_dump.sampling import real_rows
 
@@ -97,7 +98,7 @@ def token_masks(tensors: Any, prompt_length: int) -> tuple[Any, Any]:
 
     `response_mask` itself will not do: it is made for the loss, and is zero on tool output too.
     """
-    attention_mask, loss_mask = (without_torch(tensors.get(name)) for name in ("attention_mask", "response_mask"))
+    attention_mask, loss_mask = (shared_array(tensors.get(name)) for name in ("attention_mask", "response_mask"))
     if attention_mask is None:
         return None, loss_mask
     prompt_mask, response_mask = attention_mask[:, :prompt_length], attention_mask[:, prompt_length:]
@@ -108,9 +109,10 @@ def token_masks(tensors: Any, prompt_length: int) -> tuple[Any, Any]:
     return prompt_mask, response_mask
 
 
-def without_torch(mask: Any) -> Any:
-    """Return a mask in host memory as an array that shares it: a slice of one costs a tenth of a tensor's."""
-    return mask.numpy() if mask is not None and mask.device.type == "cpu" else mask
+def shared_array(mask: Any) -> Any:
+    """Return a padded mask in host memory as an array that shares it: a slice of one costs a tenth of a tensor's."""
+    stays = mask is None or is_elsewhere(mask) or getattr(mask, "is_nested", False)
+    return mask if stays else on_host(mask)
 
 
 def v1_rollouts(trainer: Any, config: DumpConfig, batch: Any) -> RolloutBatch:
