@@ -13,12 +13,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from verl_rollout_dump.config.schema import Mode, WhenFull, WriterConfig
-from verl_rollout_dump.pending import PendingTasks, Task
+from verl_rollout_dump.pending import PendingTasks, Size, Task
 
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 10.0  # how often a waiting caller looks whether the thread still lives, and says what it waits for
 NO_BYTE_LIMIT = 1 << 62
+NO_BYTES: Size = int  # gives 0
 
 
 class QueueFull(RuntimeError):
@@ -35,8 +36,8 @@ class Dispatch(Protocol):
     # How long callers of `submit` waited for room.
     seconds_blocked: float
 
-    def submit(self, task: Task, size: int = 0) -> bool:
-        """Run a task, which keeps `size` bytes of memory, now or later; False: it was dropped.
+    def submit(self, task: Task, size: Size = NO_BYTES) -> bool:
+        """Run a task, which keeps `size()` bytes of memory, now or later; False: it was dropped.
 
         Raises `QueueFull`, and `WaitedTooLong`.
         """
@@ -56,7 +57,7 @@ class InlineDispatch:
 
     seconds_blocked = 0.0
 
-    def submit(self, task: Task, size: int = 0) -> bool:
+    def submit(self, task: Task, size: Size = NO_BYTES) -> bool:
         """Run the task."""
         task()
         return True
@@ -87,7 +88,7 @@ class BackgroundDispatch:
         self._thread.start()
         self._closed = False
 
-    def submit(self, task: Task, size: int = 0) -> bool:
+    def submit(self, task: Task, size: Size = NO_BYTES) -> bool:
         """Put a task into the queue, or do what `when_full` says."""
         if self._closed:
             raise RuntimeError("the dump is closed; a batch that comes now is not written")
@@ -138,7 +139,7 @@ class BackgroundDispatch:
                 raise WaitedTooLong(f"the writing thread has ended, and cannot be waited for ({what})")
             logger.warning("waiting for %s since %.0f s", what, waited)
 
-    def _block(self, task: Task, size: int) -> bool:
+    def _block(self, task: Task, size: Size) -> bool:
         started = time.monotonic()
         try:
             self._wait(lambda seconds: self._pending.put(task, size, seconds), "room in the queue of rollouts", None)
@@ -146,10 +147,10 @@ class BackgroundDispatch:
             self.seconds_blocked += time.monotonic() - started
         return True
 
-    def _drop(self, task: Task, size: int) -> bool:
+    def _drop(self, task: Task, size: Size) -> bool:
         return False
 
-    def _refuse(self, task: Task, size: int) -> bool:
+    def _refuse(self, task: Task, size: Size) -> bool:
         raise QueueFull(
             f"{self._max_pending} batches wait to be written (or batches of writer.max_pending_bytes) and "
             "rollout_dump.writer.when_full=error. Raise writer.max_pending, or choose when_full=block or drop"

@@ -7,6 +7,7 @@ appearance, then the token fields. The whitelist may give another.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,8 +62,7 @@ def select_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) 
     Raises `BatchError` where the config says that a column of another length or a missing name is an error.
     """
     available = available_fields(batch, config, notes)
-    names = whitelisted(config.include, available)
-    missing = [name for name in names if name not in available and name not in IDENTITY]
+    chosen, missing = chosen_names(tuple(config.include), tuple(config.exclude), tuple(available))
     for name in missing:
         complain(
             config.on_missing,
@@ -71,9 +71,18 @@ def select_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) 
             f"step {batch.step}: the whitelisted field {name!r} is not in the batch, so it is null; "
             f"the batch has: {', '.join(available)}",
         )
-    chosen = [name for name in names if name in available or name in missing]
-    kept = [name for name in chosen if not matches_any(name, config.exclude)]
-    return [available.get(name, BatchValue(name, None)) for name in kept]
+    return [available.get(name) or BatchValue(name, None) for name in chosen]
+
+
+@functools.lru_cache(maxsize=64)  # steps have the same fields, mostly
+def chosen_names(
+    include: tuple[str, ...], exclude: tuple[str, ...], available: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the fields that are written, in order, and those of the whitelist that are missing."""
+    names = whitelisted(include, available)
+    missing = tuple(name for name in names if name not in available and name not in IDENTITY)
+    present = (name for name in names if name in available or name in missing)
+    return tuple(name for name in present if not matches_any(name, exclude)), missing
 
 
 def available_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) -> dict[str, Field]:
@@ -93,8 +102,10 @@ def available_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNote
             fields[name] = as_field(name, extras.pop(name))
     fields |= {name: as_field(name, values) for name, values in batch.trainer_fields.items()}
     tokens = token_fields(batch) if config.tokens else {}
+    taken = {*fields, *tokens}
     for name, values in extras.items():
-        free = free_name(name, {*fields, *tokens}, extras, notes)
+        free = free_name(name, taken, extras, notes)
+        taken.add(free)
         fields[free] = as_field(free, values)
     fields |= tokens
     check_lengths(fields, batch, config.on_mismatch, notes)

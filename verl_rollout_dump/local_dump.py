@@ -127,7 +127,7 @@ class LocalDump:
             return
         task = functools.partial(self._write, directory, snapshot)
         directory.handed_over.add(snapshot.step)
-        if not self._dispatch.submit(task, bytes_of(snapshot)):
+        if not self._dispatch.submit(task, functools.partial(bytes_of, snapshot)):
             directory.handed_over.discard(snapshot.step)
             directory.record.current.dropped.add(snapshot.step)
             self._accounts.note_dropped(snapshot.step)

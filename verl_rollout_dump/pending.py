@@ -6,11 +6,26 @@ the queue must be able to wait until the queue is empty (`Condition.wait` gives 
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import deque
 from collections.abc import Callable
 
 Task = Callable[[], None]
+Size = Callable[[], int]
+
+
+class WaitingTask:
+    """A task that waits, and how many bytes of memory it keeps: asked at most once, when it is of interest."""
+
+    def __init__(self, task: Task, size: Size) -> None:
+        self.task = task
+        self._size = size
+
+    @functools.cached_property
+    def nbytes(self) -> int:
+        """How many bytes of memory the task keeps."""
+        return self._size()
 
 
 class PendingTasks:
@@ -22,8 +37,7 @@ class PendingTasks:
     def __init__(self, max_tasks: int, max_bytes: int) -> None:
         self._max_tasks = max_tasks
         self._max_bytes = max_bytes
-        self._waiting: deque[tuple[Task, int]] = deque()
-        self._bytes = 0
+        self._waiting: deque[WaitingTask] = deque()
         self._put = 0
         self._done = 0
         self._is_closed = False
@@ -34,19 +48,23 @@ class PendingTasks:
         """How many tasks wait or run."""
         return self._put - self._done
 
-    def has_room(self, size: int = 0) -> bool:
-        """Whether a task of so many bytes would be taken now."""
+    def has_room(self, *tasks: WaitingTask) -> bool:
+        """Whether these tasks would be taken now."""
         if not self._waiting:
             return True
-        return len(self._waiting) < self._max_tasks and self._bytes + size <= self._max_bytes
+        all_of_them = (*self._waiting, *tasks)
+        return len(self._waiting) < self._max_tasks and sum(task.nbytes for task in all_of_them) <= self._max_bytes
 
-    def put(self, task: Task, size: int, seconds: float) -> bool:
-        """Put a task as soon as there is room; False: there was none for so many seconds."""
+    def put(self, task: Task, size: Size, seconds: float) -> bool:
+        """Put a task as soon as there is room; False: there was none for so many seconds.
+
+        `size` tells how many bytes of memory the task keeps. It is asked only if other tasks wait.
+        """
+        new = WaitingTask(task, size)
         with self._changed:
-            if not self._changed.wait_for(lambda: self.has_room(size), seconds):
+            if not self._changed.wait_for(lambda: self.has_room(new), seconds):
                 return False
-            self._waiting.append((task, size))
-            self._bytes += size
+            self._waiting.append(new)
             self._put += 1
             self._changed.notify_all()
             return True
@@ -57,8 +75,7 @@ class PendingTasks:
             self._changed.wait_for(lambda: bool(self._waiting) or self._is_closed)
             if not self._waiting:
                 return None
-            task, size = self._waiting.popleft()
-            self._bytes -= size
+            task = self._waiting.popleft().task
             self._changed.notify_all()
             return task
 

@@ -42,6 +42,8 @@ def real_rows(response_mask: Any, n: int) -> list[int]:
     mask = response_mask if hasattr(response_mask, "ndim") else np.asarray(response_mask)
     # Most rows show at their first token that they are real; only the others are looked at whole.
     starts_real = mask[:, 0].tolist() if mask.shape[1] else [False] * n
+    if all(starts_real):
+        return list(range(n))
     return [row for row in range(n) if starts_real[row] or bool((mask[row] != 0).any())]
 
 

@@ -1,4 +1,4 @@
-"""How much memory a step keeps while it waits to be written: an estimate that costs next to nothing.
+"""How much memory a step keeps while it waits to be written: an estimate, made where several steps wait.
 
 Token ids are by far the largest part, and known exactly. Of other columns a few values are looked at.
 """

@@ -104,7 +104,7 @@ def test_an_unexpected_exception_does_not_end_the_thread(caplog):
 def test_the_queue_can_be_waited_for_by_a_thread_that_holds_its_lock():
     # what a signal handler does that interrupts `put`
     pending = PendingTasks(4, 100)
-    pending.put(lambda: None, 1, 0)
+    pending.put(lambda: None, lambda: 1, 0)
     taker = threading.Thread(target=lambda: (pending.take()(), pending.note_done()))
     with pending._changed:
         taker.start()

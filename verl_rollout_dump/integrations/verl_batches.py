@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from verl_rollout_dump import native
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.fields import matches_any
 from verl_rollout_dump.host_copies import is_elsewhere, on_host
@@ -69,17 +70,33 @@ def v0_rollouts(
 
 
 def row_sums(values: Any) -> Any:
-    """Return `values.sum(-1)` of a tensor (n, length), bit for bit; a small one is summed on this thread alone.
+    """Return `values.sum(-1)` of a tensor (n, length), bit for bit, mostly without torch.
 
-    The threads of torch spin when they have done their share: two of them take 5.7 ms, and 9.4 ms of CPU, for what
-    one does in 0.7 ms (1024 x 2048 float32).
+    A reward stands alone in its row as a rule, and then it is the sum. Else a small tensor is summed on this thread:
+    the threads of torch spin when they have done their share, so that two of them take 5.7 ms, and 9.4 ms of CPU, for
+    what one does in 0.7 ms (1024 x 2048 float32).
     """
+    lone = lone_numbers(values)
+    if lone is not None:
+        return lone
     length = values.shape[-1]
     is_small = 0 < length < SHARED_FROM and 0 < values.numel() <= WORTH_SHARING
     if not is_small or not values.is_contiguous() or values.device.type != "cpu":
         return values.sum(-1)
     sums = [rows.sum(-1) for rows in values.split((SHARED_FROM - 1) // length)]
     return importlib.import_module("torch").cat(sums)
+
+
+def lone_numbers(values: Any) -> Any:
+    """Return the one number of each row of a tensor (n, length) that is not zero; None where a row has several."""
+    torch, lib = importlib.import_module("torch"), native.library
+    if lib is None or is_elsewhere(values) or values.dtype != torch.float32 or not values.shape[-1]:
+        return None
+    numbers = on_host(values)
+    starts, stops = native.nonzero_bounds(lib, numbers)
+    if (stops - starts).max(initial=0) > 1:
+        return None
+    return torch.from_numpy(numbers[np.arange(len(numbers)), starts] + 0)  # -0.0 + 0 is 0.0, as in a sum
 
 
 def v0_trainer_fields(config: DumpConfig, others: Mapping[str, Any], response_mask: Any) -> dict[str, Any]:
@@ -102,10 +119,11 @@ def token_masks(tensors: Any, prompt_length: int) -> tuple[Any, Any]:
     if attention_mask is None:
         return None, loss_mask
     prompt_mask, response_mask = attention_mask[:, :prompt_length], attention_mask[:, prompt_length:]
-    padding = sorted(set(range(len(response_mask))) - set(real_rows(loss_mask, len(response_mask))))
-    if padding:
+    n = len(response_mask)
+    real = real_rows(loss_mask, n)
+    if len(real) < n:
         response_mask = response_mask.copy() if isinstance(response_mask, np.ndarray) else response_mask.clone()
-        response_mask[padding] = 0
+        response_mask[sorted(set(range(n)).difference(real))] = 0
     return prompt_mask, response_mask
 
 
