@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from verl_rollout_dump.config.schema import FieldsConfig, Mismatch
+from verl_rollout_dump.late import LateRows
 from verl_rollout_dump.rollouts import BatchError, RolloutBatch, columns_of
 from verl_rollout_dump.serialization import repair_text
 from verl_rollout_dump.token_rows import are_token_ids
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 CORE = ("input", "output", "gts", "score", "step")
 IDENTITY = ("uid", "request_id")  # where the trainer has them: never warned about, never null for all
+PLAINLY_COLUMNS = frozenset({list, tuple, LateRows})
 TOKENS = ("prompt_ids", "response_ids", "rollout_log_probs")
 
 
@@ -162,6 +164,8 @@ def is_column(values: Any) -> bool:
 
     A str, bytes, dict, set, named tuple, 0-d array or any other single object is one value for all.
     """
+    if type(values) in PLAINLY_COLUMNS:
+        return True
     if isinstance(values, (str, bytes, bytearray, memoryview, Mapping)) or hasattr(values, "_fields"):
         return False
     if hasattr(values, "ndim") or hasattr(values, "shape"):

@@ -27,10 +27,10 @@ from verl_rollout_dump.opening import OpenDirectory, open_directories
 from verl_rollout_dump.report import DumpReport
 from verl_rollout_dump.retries import Retries
 from verl_rollout_dump.rollouts import BatchError, RolloutBatch
-from verl_rollout_dump.sampling import kept_rows
+from verl_rollout_dump.sampling import NO_ROWS
 from verl_rollout_dump.serialization import Serializer
 from verl_rollout_dump.sizes import bytes_of
-from verl_rollout_dump.snapshot import ConvertedStep, StepSnapshot, TextField, converted, take_snapshot
+from verl_rollout_dump.snapshot import ConvertedStep, StepSnapshot, converted, needs_tokenizer, take_snapshot
 from verl_rollout_dump.sources import RolloutSource
 from verl_rollout_dump.step_ranges import format_steps
 from verl_rollout_dump.type_drift import note_drift
@@ -139,13 +139,12 @@ class LocalDump:
         if batch.step % self._config.sampling.every_n_steps:
             self._accounts.note_step_not_sampled()
             return None
-        kept = kept_rows(batch, self._config.sampling)
-        self._accounts.note_kept(kept)
-        if not kept.rows:
+        if not len(batch):
+            self._accounts.note_kept(NO_ROWS)
             return None
         fields = select_fields(batch, self._config.fields, self._accounts.notes)
-        snapshot = take_snapshot(batch, fields, kept.rows, self._serializer, self._config)
-        if self.tokenizer is None and any(isinstance(field, TextField) for field in snapshot.fields):
+        snapshot = take_snapshot(batch, fields, self._serializer, self._config)
+        if self.tokenizer is None and needs_tokenizer(snapshot):
             raise BatchError(
                 "prompts or responses are token ids and there is no tokenizer. Give one: "
                 "RolloutDumpCallback.from_config(config, tokenizer=tokenizer), or hand over text"
@@ -156,6 +155,10 @@ class LocalDump:
         """Write a snapshot; never raises (it runs on the writing thread)."""
         step = snapshot.step
         try:
+            kept = snapshot.kept.value
+            self._accounts.note_kept(kept)
+            if not kept.rows:
+                return
             once = functools.partial(self._write_once, directory, snapshot)
             size, written = self._retries.run(f"writing step {step}", once)
             self._accounts.note_written(written.rows, size, [snapshot.report, written.report])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
+
+from verl_rollout_dump.late import LateRows, present
 
 Split = Literal["train", "validation"]
 
@@ -60,6 +62,12 @@ class RolloutBatch:
             )
         if self.split not in ("train", "validation"):
             raise BatchError(f"step {self.step}: split is {self.split!r}; expected 'train' or 'validation'")
+
+    def complete(self) -> RolloutBatch:
+        """Return the batch with nothing in it that is still to be worked out (`LateRows`)."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        late = {name: present(rows) for name, rows in given.items() if isinstance(rows, LateRows)}
+        return replace(self, **late) if late else self
 
 
 def columns_of(records: Sequence[Mapping[Any, Any] | None]) -> dict[Any, list[Any]]:

@@ -7,13 +7,14 @@ Padding rows are what a trainer adds so that a batch divides evenly: copies whos
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from verl_rollout_dump.config.schema import SamplingConfig
+from verl_rollout_dump.late import present
 from verl_rollout_dump.rollouts import RolloutBatch
 
 
@@ -26,11 +27,20 @@ class KeptRows:
     not_sampled: int
 
 
+NO_ROWS = KeptRows([], padding=0, not_sampled=0)
+
+
 def kept_rows(batch: RolloutBatch, config: SamplingConfig) -> KeptRows:
     """Choose the rows of a batch."""
-    real = real_rows(batch.response_mask, len(batch))
-    chosen = sample(real, batch, config.max_records)
-    return KeptRows(chosen, padding=len(batch) - len(real), not_sampled=len(real) - len(chosen))
+    real = all_real_rows(batch.response_mask, len(batch))
+    chosen = sample(real.rows, batch, config.max_records)
+    return replace(real, rows=chosen, not_sampled=len(real.rows) - len(chosen))
+
+
+def all_real_rows(response_mask: Any, n: int) -> KeptRows:
+    """Choose every row that is no padding."""
+    real = real_rows(present(response_mask), n)
+    return KeptRows(real, padding=n - len(real), not_sampled=0)
 
 
 def real_rows(response_mask: Any, n: int) -> list[int]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from verl_rollout_dump.config.schema import DumpConfig, Strategy
 from verl_rollout_dump.fields import TOKENS, BatchValue, Field
 from verl_rollout_dump.host_copies import HostCopies
+from verl_rollout_dump.late import Late, LateRows, present
 from verl_rollout_dump.rollouts import RolloutBatch
+from verl_rollout_dump.sampling import KeptRows, all_real_rows, kept_rows
 from verl_rollout_dump.serialization import ConversionReport, JsonValue, Serializer
 from verl_rollout_dump.token_rows import TokenRows, are_token_ids, token_rows
 
@@ -32,97 +34,109 @@ MASKS = {
 
 
 @dataclass
-class TextField:
-    """Token ids that become text: (n, length) ids, of which each row has a part."""
+class Conversion:
+    """One conversion of a snapshot: which rows are written, and what it comes to."""
 
-    name: str
-    tokens: TokenRows
+    copies: HostCopies
+    kept: int
+    rows: Sequence[int] | None  # None: all
+    report: ConversionReport = field(default_factory=ConversionReport)
 
 
 @dataclass
-class TokensField:
-    """Token ids or log-probabilities that are written as arrays of numbers."""
+class FieldOfTokens:
+    """(n, length) numbers, one for a token, of which each row has a part."""
 
     name: str
     tokens: TokenRows
+
+    def written(self, conversion: Conversion) -> FieldOfTokens:
+        """Return the rows that are written."""
+        return replace(self, tokens=self.tokens.take(conversion.rows))
+
+
+class TextField(FieldOfTokens):
+    """Token ids that become text."""
+
+
+class TokensField(FieldOfTokens):
+    """Token ids or log-probabilities that are written as arrays of numbers."""
+
+
+@dataclass
+class UnreadTokens:
+    """Token ids or log-probabilities (n, length), whose mask is worked out later."""
+
+    name: str
+    numbers: Any
+    mask: LateRows
+
+    def written(self, conversion: Conversion) -> FieldOfTokens:
+        """Return the rows that are written. Raises `BatchError` where the mask does not fit."""
+        tokens = token_rows(self.name, self.numbers, self.mask.value, conversion.copies.array)
+        return tokens_field(self.name, tokens).written(conversion)
 
 
 @dataclass
 class ValuesField:
-    """n JSON-ready values."""
+    """One JSON-ready value for each row that is written."""
 
     name: str
     values: Sequence[JsonValue]
 
-
-class LateColumn(Protocol):
-    """n values that nobody else can change, and that are converted later."""
-
-    @property
-    def nbytes(self) -> int:
-        """About how many bytes of memory they keep."""
-
-    def convert(self, report: ConversionReport) -> list[JsonValue]:
-        """Return the values as JSON-ready; may be called again."""
+    def written(self, conversion: Conversion) -> ValuesField:
+        """Return itself."""
+        return self
 
 
 @dataclass
-class CopiedColumn:
-    """A column that is a tensor on its way from another device."""
+class RepeatedField:
+    """One JSON-ready value for all rows."""
 
+    name: str
+    value: JsonValue
+
+    def written(self, conversion: Conversion) -> ValuesField:
+        """Return it once for each."""
+        return ValuesField(self.name, [self.value] * conversion.kept)
+
+
+@dataclass
+class CopiedField:
+    """n values that nobody else can change, converted later."""
+
+    name: str
+    values: Any
     serializer: Serializer
-    name: str
-    tensor: Any
 
-    @property
-    def nbytes(self) -> int:
-        """How many bytes of memory the copy takes."""
-        return int(self.tensor.nbytes)
-
-    def convert(self, report: ConversionReport) -> list[JsonValue]:
-        """Return the values as JSON-ready."""
-        return self.serializer.convert_column(self.name, self.tensor, report)
+    def written(self, conversion: Conversion) -> ValuesField:
+        """Convert the rows that are written. Raises `ConversionError` where the config wants one."""
+        chosen = take(present(self.values), conversion.rows)
+        return ValuesField(self.name, self.serializer.convert_column(self.name, chosen, conversion.report))
 
 
-@dataclass
-class TakenField:
-    """n values that are copied, and converted later."""
-
-    name: str
-    column: LateColumn
-
-
-SnapshotField = TextField | TokensField | ValuesField | TakenField
+SnapshotField = FieldOfTokens | UnreadTokens | ValuesField | RepeatedField | CopiedField
 # What is left when everything is converted.
-WrittenField = TextField | TokensField | ValuesField
+WrittenField = FieldOfTokens | ValuesField
 
 
 @dataclass
 class StepSnapshot:
-    """The rollouts of one step that are to be written, in the order of the records."""
+    """The rollouts of one step, in the order of the records."""
 
     step: int
-    split: str
-    rows: int
+    n: int
+    # Which of them are written.
+    kept: Late[KeptRows]
     fields: list[SnapshotField]
-    report: ConversionReport
+    report: ConversionReport = field(default_factory=ConversionReport)
     copies: HostCopies = field(default_factory=HostCopies)
 
-
-def take_snapshot(
-    batch: RolloutBatch, fields: list[Field], rows: list[int], serializer: Serializer, config: DumpConfig
-) -> StepSnapshot:
-    """Copy or convert the columns of the chosen rows, and keep references to their token ids.
-
-    Raises `ConversionError` where a value has no JSON form and the config says that this is an error, and
-    `BatchError` for token ids that cannot be read.
-    """
-    snapshot = StepSnapshot(batch.step, batch.split, len(rows), [], ConversionReport())
-    chosen = None if len(rows) == len(batch) else rows
-    for wanted in fields:
-        snapshot.fields.append(snapshot_field(wanted, batch, chosen, serializer, config, snapshot))
-    snapshot.copies.seal()
-    return snapshot
+    @property
+    def rows(self) -> Sequence[int] | None:
+        """The rows that are written; None: all."""
+        rows = self.kept.value.rows
+        return None if len(rows) == self.n else rows
 
 
 @dataclass
@@ -138,39 +152,63 @@ class ConvertedStep:
 def converted(snapshot: StepSnapshot) -> ConvertedStep:
     """Convert what is not converted yet, counted in a report of its own."""
     snapshot.copies.wait()
-    report = ConversionReport()
-    fields = [
-        ValuesField(field.name, field.column.convert(report)) if isinstance(field, TakenField) else field
-        for field in snapshot.fields
-    ]
-    return ConvertedStep(snapshot.step, snapshot.rows, fields, report)
+    conversion = Conversion(snapshot.copies, len(snapshot.kept.value.rows), snapshot.rows)
+    fields = [field.written(conversion) for field in snapshot.fields]
+    return ConvertedStep(snapshot.step, conversion.kept, fields, conversion.report)
+
+
+def take_snapshot(batch: RolloutBatch, fields: list[Field], serializer: Serializer, config: DumpConfig) -> StepSnapshot:
+    """Copy or convert the columns, and keep references to the token ids.
+
+    Raises `ConversionError` where a value has no JSON form and the config says that this is an error, and
+    `BatchError` for token ids that cannot be read.
+    """
+    snapshot = StepSnapshot(batch.step, len(batch), rows_to_keep(batch, config), [])
+    for wanted in fields:
+        snapshot.fields.append(snapshot_field(wanted, batch, serializer, config, snapshot))
+    snapshot.copies.seal()
+    return snapshot
+
+
+def rows_to_keep(batch: RolloutBatch, config: DumpConfig) -> Late[KeptRows]:
+    """Choose the rows that are written: later, where the mask comes later and nothing else is looked at."""
+    if isinstance(batch.response_mask, LateRows) and config.sampling.max_records is None:
+        return Late(all_real_rows, batch.response_mask, len(batch))
+    kept = kept_rows(batch, config.sampling)
+    return Late(lambda: kept)
 
 
 def snapshot_field(
-    field: Field,
-    batch: RolloutBatch,
-    rows: list[int] | None,
-    serializer: Serializer,
-    config: DumpConfig,
-    snapshot: StepSnapshot,
+    field: Field, batch: RolloutBatch, serializer: Serializer, config: DumpConfig, snapshot: StepSnapshot
 ) -> SnapshotField:
-    """Take one field of a snapshot: as text or numbers to come, or as values."""
-    n = len(batch) if rows is None else len(rows)
+    """Take one field of a snapshot: as tokens, as a copy, or converted."""
     if isinstance(field, BatchValue):
-        return ValuesField(field.name, [serializer.convert_value(field.name, field.values, snapshot.report)] * n)
+        return RepeatedField(field.name, serializer.convert_value(field.name, field.values, snapshot.report))
     if field.name in MASKS and (field.name in TOKENS or are_token_ids(field.values)):
         mask = getattr(batch, MASKS[field.name])
-        tokens = token_rows(field.name, field.values, mask, snapshot.copies.array).take(rows)
-        return (TokensField if field.name in TOKENS else TextField)(field.name, tokens)
-    chosen = take(field.values, rows)
+        if isinstance(mask, LateRows):
+            return UnreadTokens(field.name, field.values, mask)
+        return tokens_field(field.name, token_rows(field.name, field.values, mask, snapshot.copies.array))
     by = serializer if field.name != SCORE else numeric(serializer, config)
-    copy = snapshot.copies.begin(chosen)
-    if copy is not chosen:
-        return TakenField(field.name, CopiedColumn(by, field.name, copy))
-    column = by.take_column(field.name, chosen)
-    if column is not None:
-        return TakenField(field.name, column)
+    if isinstance(field.values, LateRows):
+        return CopiedField(field.name, field.values, by)
+    values = snapshot.copies.begin(field.values)
+    copy = values if values is not field.values else by.copy_column(values)
+    if copy is not None:
+        return CopiedField(field.name, copy, by)
+    chosen = take(field.values, snapshot.rows)
     return ValuesField(field.name, by.convert_column(field.name, chosen, snapshot.report))
+
+
+def needs_tokenizer(snapshot: StepSnapshot) -> bool:
+    """Whether token ids of a snapshot become text."""
+    of_tokens = (field for field in snapshot.fields if isinstance(field, FieldOfTokens | UnreadTokens))
+    return any(field.name not in TOKENS for field in of_tokens)
+
+
+def tokens_field(name: str, tokens: TokenRows) -> FieldOfTokens:
+    """Return the field that a name stands for: text, or numbers."""
+    return (TokensField if name in TOKENS else TextField)(name, tokens)
 
 
 def numeric(serializer: Serializer, config: DumpConfig) -> Serializer:
@@ -180,7 +218,7 @@ def numeric(serializer: Serializer, config: DumpConfig) -> Serializer:
     return Serializer(replace(config.serialization, strategy=Strategy.early_convert))
 
 
-def take(values: Any, rows: list[int] | None) -> Any:
+def take(values: Any, rows: Sequence[int] | None) -> Any:
     """Return the chosen rows of a column, as the kind of column it is; None: all."""
     if rows is None:
         return values

@@ -7,9 +7,18 @@ import pytest
 
 from verl_rollout_dump.config.schema import WhenFull
 from verl_rollout_dump.dispatch import BackgroundDispatch, QueueFull
+from verl_rollout_dump.late import LateRows
 from verl_rollout_dump.pending import PendingTasks
 from verl_rollout_dump.sizes import bytes_of
-from verl_rollout_dump.snapshot import StepSnapshot, TextField, TokensField, ValuesField
+from verl_rollout_dump.snapshot import (
+    CopiedField,
+    RepeatedField,
+    StepSnapshot,
+    TextField,
+    TokensField,
+    UnreadTokens,
+    ValuesField,
+)
 from verl_rollout_dump.token_rows import TokenRows
 
 
@@ -115,9 +124,35 @@ def test_the_queue_can_be_waited_for_by_a_thread_that_holds_its_lock():
 def test_sizes_are_those_of_tensors_and_about_those_of_values():
     ids = np.zeros((8, 1000), dtype=np.int64)
     rows = TokenRows(ids, mask=np.ones((8, 1000), dtype=np.int8))
-    fields = [TextField("output", rows), TokensField("response_ids", rows), ValuesField("gts", ["x" * 1000] * 8)]
-    size = bytes_of(StepSnapshot(1, "train", 8, fields, None))
-    assert 64_000 + 8_000 + 8_000 <= size <= 64_000 + 8_000 + 8_000 + 8 * 100
+    fields = [
+        TextField("output", rows),
+        TokensField("response_ids", rows),
+        UnreadTokens("input", ids, LateRows(8, np.copy, np.ones(500, dtype=np.int8))),
+        ValuesField("gts", ["x" * 1000] * 8),
+        CopiedField("acc", np.ones(8), None),
+        CopiedField("score", LateRows(8, np.copy, np.ones(100)), None),
+        CopiedField("detail", [{"n": [1.5, "y" * 1000]}] * 8, None),
+        RepeatedField("step", 1),
+    ]
+    size = bytes_of(StepSnapshot(1, 8, None, fields))
+    exactly = 64_000 + 8_000 + 500 + 8_000 + 64 + 800 + 8_000
+    assert exactly <= size <= exactly + 8 * 800
+
+
+def test_what_waits_is_measured_only_where_several_steps_do():
+    asked = []
+
+    def size(step, nbytes):
+        return lambda: asked.append(step) or nbytes
+
+    pending = PendingTasks(4, 100)
+    assert pending.put(lambda: None, size(1, 60), 0)
+    assert asked == []
+    assert pending.put(lambda: None, size(2, 40), 0)
+    assert not pending.put(lambda: None, size(3, 1), 0)
+    assert asked == [1, 2, 3]  # once each
+    pending.take()
+    assert pending.put(lambda: None, size(4, 60), 0)
 
 
 def test_error_names_the_remedy():

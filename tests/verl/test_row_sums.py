@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("verl")
 pytestmark = pytest.mark.verl
 
+from verl_rollout_dump import native  # noqa: E402
 from verl_rollout_dump.integrations import verl_batches  # noqa: E402
 from verl_rollout_dump.integrations.verl_batches import row_sums  # noqa: E402
 
@@ -19,6 +20,18 @@ def test_the_sum_of_every_row_is_that_of_torch(shape, dtype):
     for rows in (values, values.T.contiguous().T):
         assert torch.equal(row_sums(rows), rows.sum(-1))
         assert row_sums(rows).dtype == rows.sum(-1).dtype
+
+
+@pytest.mark.parametrize("lone", [1.5, -0.0, 1e-45, float("inf"), float("nan"), -3.4e38])
+def test_a_number_that_stands_alone_is_the_sum_and_torch_is_not_asked(lone, monkeypatch):
+    values = torch.zeros(40, 100)
+    values[torch.arange(1, 40), torch.arange(1, 40) * 2] = lone
+    expected = values.sum(-1)
+    if native.library is not None:
+        monkeypatch.setattr(torch.Tensor, "sum", None)
+    sums = row_sums(values)
+    assert torch.equal(sums.view(torch.int32), expected.view(torch.int32))
+    assert sums.dtype == torch.float32
 
 
 def test_a_large_tensor_is_left_to_all_threads(monkeypatch):

@@ -1,12 +1,18 @@
 """verl's v0 trainer without Ray: its real class, a real DataProto, its own dump beside ours."""
 
 import logging
+import threading
 import types
 
 import numpy as np
 import pytest
 
+from verl_rollout_dump import RolloutCallback, register_callback
+from verl_rollout_dump.hooks import unregister_callback
+
 torch = pytest.importorskip("torch")
+from verl_rollout_dump.integrations import verl_batches  # noqa: E402
+
 pytestmark = pytest.mark.verl
 
 PROMPTS = ["what is 1 + 2 ?", "hello", "é ü"]
@@ -181,6 +187,43 @@ def test_what_the_trainer_knows_besides(trainer, proto, tokenizer, tmp_path, rea
     assert [(r["min_global_steps"], r["max_global_steps"]) for r in records] == [(6, 6), (5, 6), (6, 6)]
     assert [r["response_length"] for r in records] == [len(tokenizer(text)["input_ids"]) for text in ANSWERS]
     assert records[0]["raw_prompt"] == [{"role": "user", "content": PROMPTS[0]}]
+
+
+def test_other_callbacks_see_whole_batches(trainer, proto, tmp_path, read_strict):
+    seen = []
+
+    @register_callback("seen")
+    class Seen(RolloutCallback):
+        def on_rollout_end(self, batch):
+            seen.append((batch.scores, batch.response_mask))
+
+    try:
+        ours = trainer()
+    finally:
+        unregister_callback("seen")
+    ours._log_rollout_data(proto, {}, {}, "")
+    finish(ours)
+    ((scores, mask),) = seen
+    assert scores.tolist() == proto.batch["token_level_scores"].sum(-1).tolist()
+    assert mask.tolist() == proto.batch["response_mask"].tolist()
+    assert [record["score"] for record in read_strict(tmp_path / "ours/7.jsonl")] == [1.0, 0.1, -0.5]
+
+
+def test_masks_and_scores_are_read_by_the_thread_that_writes(trainer, proto, monkeypatch):
+    asked = []
+    for name in ("mask_of_prompts", "mask_of_responses", "row_sums"):
+        read = getattr(verl_batches, name)
+        monkeypatch.setattr(
+            verl_batches,
+            name,
+            lambda *given, name=name, read=read: asked.append((name, threading.current_thread().name)) or read(*given),
+        )
+    ours = trainer()
+    ours._log_rollout_data(proto, {}, {}, "")
+    finish(ours)
+    assert sorted(asked) == [
+        (name, "verl-rollout-dump") for name in ("mask_of_prompts", "mask_of_responses", "row_sums")
+    ]
 
 
 def test_validation_goes_through_its_own_hook(trainer, tmp_path, read_strict):

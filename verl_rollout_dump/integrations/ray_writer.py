@@ -117,7 +117,7 @@ class RayDump:
 
     def accept(self, batch: RolloutBatch) -> None:
         """Send each actor its part; return when all have it."""
-        parts = split_batch(batch, len(self._actors))
+        parts = split_batch(batch.complete(), len(self._actors))
         self._hand_over("accept", batch.step, parts)
 
     def accept_from(self, source: RolloutSource) -> None:

@@ -17,6 +17,7 @@ from verl_rollout_dump import native
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.fields import matches_any
 from verl_rollout_dump.host_copies import is_elsewhere, on_host
+from verl_rollout_dump.late import late_rows, present
 from verl_rollout_dump.rollouts import RolloutBatch, columns_of
 from verl_rollout_dump.sampling import real_rows
 
@@ -46,11 +47,14 @@ SHARED_FROM, WORTH_SHARING = 1 << 15, 1 << 22
 def v0_rollouts(
     trainer: Any, config: DumpConfig, batch: Any, reward_extra_infos_dict: Mapping[str, Any]
 ) -> RolloutBatch:
-    """Read a DataProto: prompts (n, p) padded on the left, responses (n, r) padded on the right."""
+    """Read a DataProto: prompts (n, p) padded on the left, responses (n, r) padded on the right.
+
+    Scores and masks are left to whoever asks for them first; the trainer has done with the tensors behind them.
+    """
     tensors, others = batch.batch, batch.non_tensor_batch
     prompts, responses = tensors["prompts"], tensors["responses"]
-    prompt_mask, response_mask = token_masks(tensors, prompts.shape[1])
-    scores = row_sums(tensors["token_level_scores"])
+    prompt_mask, response_mask = token_masks(tensors, len(responses), prompts.shape[1])
+    scores = late_rows(len(responses), row_sums, tensors["token_level_scores"])
     extras = dict(reward_extra_infos_dict)
     if "request_id" in others:  # verl-project/verl#6250: it was put into another dict and lost
         extras.setdefault("request_id", others["request_id"])
@@ -106,25 +110,38 @@ def v0_trainer_fields(config: DumpConfig, others: Mapping[str, Any], response_ma
         name: others[key] for name, key in V0_TRAINER_FIELDS.items() if key in others and matches_any(name, wanted)
     }
     if response_mask is not None and matches_any("response_length", wanted):
-        found["response_length"] = (response_mask != 0).sum(-1)
+        found["response_length"] = (present(response_mask) != 0).sum(-1)
     return found
 
 
-def token_masks(tensors: Any, prompt_length: int) -> tuple[Any, Any]:
-    """Return which tokens are real, of prompts and of responses; padding rows are zero throughout.
+def token_masks(tensors: Any, n: int, prompt_length: int) -> tuple[Any, Any]:
+    """Return which tokens are real, of the n prompts and of the responses; padding rows are zero throughout.
 
     `response_mask` itself will not do: it is made for the loss, and is zero on tool output too.
     """
-    attention_mask, loss_mask = (shared_array(tensors.get(name)) for name in ("attention_mask", "response_mask"))
+    attention_mask, loss_mask = tensors.get("attention_mask"), tensors.get("response_mask")
     if attention_mask is None:
         return None, loss_mask
-    prompt_mask, response_mask = attention_mask[:, :prompt_length], attention_mask[:, prompt_length:]
+    return (
+        late_rows(n, mask_of_prompts, attention_mask, prompt_length),
+        late_rows(n, mask_of_responses, attention_mask, prompt_length, loss_mask),
+    )
+
+
+def mask_of_prompts(attention_mask: Any, prompt_length: int) -> Any:
+    """Return which tokens of the prompts are real."""
+    return shared_array(attention_mask)[:, :prompt_length]
+
+
+def mask_of_responses(attention_mask: Any, prompt_length: int, loss_mask: Any) -> Any:
+    """Return which tokens of the responses are real: none in rows that the loss leaves out."""
+    response_mask = shared_array(attention_mask)[:, prompt_length:]
     n = len(response_mask)
-    real = real_rows(loss_mask, n)
+    real = real_rows(shared_array(loss_mask), n)
     if len(real) < n:
         response_mask = response_mask.copy() if isinstance(response_mask, np.ndarray) else response_mask.clone()
         response_mask[sorted(set(range(n)).difference(real))] = 0
-    return prompt_mask, response_mask
+    return response_mask
 
 
 def shared_array(mask: Any) -> Any:
@@ -228,7 +245,7 @@ def without_repeated_score(extras: dict[str, Any], scores: Any) -> dict[str, Any
     if "score" not in extras or scores is None:
         return extras
     try:
-        ours = np.asarray(scores, dtype=np.float32)
+        ours = np.asarray(present(scores), dtype=np.float32)
         theirs = np.asarray(extras["score"], dtype=np.float32)
     except (TypeError, ValueError):  # not numbers, so not a repetition
         return extras

@@ -39,6 +39,12 @@ class TrainerDump:
     config: DumpConfig
     hooks: RolloutHooks
 
+    @property
+    def only_callback(self) -> Any:
+        """Our own callback, where there is no other; else None."""
+        found = self.hooks.callbacks
+        return found[0] if len(found) == 1 and hasattr(found[0], "on_rollouts_at") else None
+
 
 def dump_of(trainer: Any) -> TrainerDump | None:
     """Return a trainer's dump, started if it is not yet; None: its config asks for none.
@@ -155,10 +161,8 @@ def read_by_dump(trainer: Any, dump: TrainerDump, batch: Any) -> bool:
     It has to where other callbacks want to see it, and where it is v0's, which is here already. The Ray actors of
     `writer.mode=ray` read each their part.
     """
-    if len(dump.hooks.callbacks) != 1 or not hasattr(batch, "partition_id"):
-        return False
-    (callback,) = dump.hooks.callbacks
-    if not hasattr(callback, "on_rollouts_at"):
+    callback = dump.only_callback
+    if callback is None or not hasattr(batch, "partition_id"):
         return False
     give_tokenizer(callback, trainer)
     callback.on_rollouts_at(transfer_queue_source(trainer, batch))
@@ -208,4 +212,4 @@ def fire(
             exc_info=error,
         )
         return
-    hook(batch)
+    hook(batch if dump.only_callback is not None else batch.complete())

@@ -13,7 +13,6 @@ from verl_rollout_dump.serialization.errors import ConversionError
 from verl_rollout_dump.serialization.markers import decode_markers
 from verl_rollout_dump.serialization.report import ConversionReport, ConversionWarning
 from verl_rollout_dump.serialization.serializer import Serializer
-from verl_rollout_dump.serialization.taken import TakenColumn
 from verl_rollout_dump.serialization.text import encode_record, escape_line_separators, repair_text
 from verl_rollout_dump.serialization.values import JsonValue
 
@@ -23,7 +22,6 @@ __all__ = [
     "ConversionWarning",
     "JsonValue",
     "Serializer",
-    "TakenColumn",
     "decode_markers",
     "encode_record",
     "escape_line_separators",

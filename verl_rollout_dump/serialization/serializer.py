@@ -6,9 +6,9 @@ from typing import Any
 
 from verl_rollout_dump.config.schema import SerializationConfig
 from verl_rollout_dump.serialization.columns import column
+from verl_rollout_dump.serialization.copies import copied
 from verl_rollout_dump.serialization.report import ConversionReport
 from verl_rollout_dump.serialization.rulebook import Rulebook
-from verl_rollout_dump.serialization.taken import TakenColumn, take
 from verl_rollout_dump.serialization.values import JsonValue
 from verl_rollout_dump.serialization.walk import Walk
 
@@ -28,16 +28,15 @@ class Serializer:
         """
         return column(Walk(self._book, field), values, report.field(field))
 
-    def take_column(self, field: str, values: Any) -> TakenColumn | None:
+    def copy_column(self, values: Any) -> Any:
         """Return a copy of the n rows of a column, to be converted later; None where it has to be converted now.
 
-        What comes of it is what `convert_column` would return now.
+        What comes of it is what `convert_column` would return now; nobody else can change it.
         """
         try:
-            taken = take(Walk(self._book, field), values)
+            return copied(values, self._book.config)
         except Exception:  # its conversion meets the same, and marks or tells it
             return None
-        return None if taken is None else TakenColumn(self._book, field, taken)
 
     def convert_value(self, field: str, value: Any, report: ConversionReport, record: int = 0) -> JsonValue:
         """Return one value, of record number `record`, as JSON-ready; otherwise as `convert_column`."""

@@ -1,0 +1,89 @@
+"""Columns that are copied now and converted later, on another thread: the copy is the small part of the work.
+
+A copy shares nothing that a trainer may still change. Arrays and tensors are copied; plain dicts and lists are down
+to the atoms in them. Everything else only its conversion can copy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from verl_rollout_dump.config.schema import SerializationConfig
+from verl_rollout_dump.serialization.lists import ATOMS
+
+CONTAINERS = frozenset({dict, list})
+COPIED = ATOMS | CONTAINERS
+
+
+def copied(values: Any, config: SerializationConfig) -> Any:
+    """Return a copy of a column that converts to the same; None where only conversion can make one."""
+    copier = COPIERS.get(type(values))
+    if copier is not None:
+        return copier(values, config)
+    torch = sys.modules.get("torch")
+    return copied_tensor(values) if torch is not None and type(values) is torch.Tensor else None
+
+
+def copied_list(values: list[Any] | tuple[Any, ...], config: SerializationConfig) -> list[Any] | None:
+    """Return a copy of a list or tuple."""
+    return deep_copy(list(values), config.max_depth, config.max_elements)
+
+
+def deep_copy(values: list[Any], depth: int, max_elements: int | None) -> list[Any] | None:
+    """Return a list with copies of all dicts and lists in it, `depth` deep; the same list where it holds atoms alone.
+
+    None where it holds anything else, or where dicts have keys that are no text.
+    """
+    kinds = set(map(type, values))
+    if kinds <= ATOMS:
+        return values
+    if depth < 1 or not kinds <= COPIED:
+        return None
+    dicts = [value for value in values if type(value) is dict]
+    lists = [value for value in values if type(value) is list]
+    if not set(map(type, chain.from_iterable(dicts))) <= {str}:
+        return None
+    if max_elements is not None and max(map(len, (*dicts, *lists))) > max_elements:
+        return None
+    items = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
+    copies = deep_copy(items, depth - 1, max_elements)
+    if copies is None:
+        return None
+    if copies is items:
+        return [value.copy() if type(value) in CONTAINERS else value for value in values]
+    return put_back(values, copies, sum(map(len, dicts)))
+
+
+def put_back(values: list[Any], items: list[Any], of_dicts: int) -> list[Any]:
+    """Return a list with other items in its dicts and lists: first those of all its dicts, then those of its lists."""
+    of_dict, of_list = iter(items), islice(items, of_dicts, None)
+    rebuilt: dict[type[Any], Callable[[Any], Any]] = {
+        dict: lambda value: dict(zip(value, of_dict)),  # noqa: B905 (takes as many as there are keys)
+        list: lambda value: list(islice(of_list, len(value))),
+    }
+    return [rebuilt[type(value)](value) if type(value) in CONTAINERS else value for value in values]
+
+
+def copied_array(values: np.ndarray, config: SerializationConfig) -> Any:
+    """Return a copy of an array; of one of objects side by side, a list."""
+    if values.dtype.kind == "O" and values.ndim == 1:
+        return copied_list(values.tolist(), config)
+    return None if values.dtype.hasobject else values.copy()
+
+
+def copied_tensor(values: Any) -> Any:
+    """Return a copy of a tensor."""
+    return None if values.is_nested or values.is_meta else values.detach().clone()
+
+
+# By the exact type that holds the rows: a type made of one of these may have ways of its own.
+COPIERS: dict[type[Any], Callable[[Any, SerializationConfig], Any]] = {
+    list: copied_list,
+    tuple: copied_list,
+    np.ndarray: copied_array,
+}
