@@ -1,7 +1,7 @@
 """The two sides of the comparison: verl 0.9.1's own dump and ours, given the same DataProto.
 
-verl's functions are its installed ones, unwrapped: no seam of ours is in them. Ours begins where verl calls us, with
-the DataProto, so reading it is part of what is measured.
+verl's functions are its installed ones, unwrapped: no seam of ours is in them. Ours is what stands in their place in a
+training, called in the same way, so the seam itself and reading the DataProto are part of what is measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import MethodType, SimpleNamespace
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,9 @@ from verl.trainer.ppo import ray_trainer
 from workload import SHAPES, TOKENIZERS, Shape, prompts, responses
 
 from verl_rollout_dump import RolloutDumpCallback
+from verl_rollout_dump.hooks import RolloutHooks
 from verl_rollout_dump.integrations.verl_batches import v0_rollouts
+from verl_rollout_dump.integrations.verl_hooks import ATTRIBUTE, TrainerDump, fire_rollouts
 
 vars(ray_trainer)["print"] = lambda *texts: None  # verl prints a line for every file
 
@@ -105,16 +107,28 @@ class VerlDump:
         self._trainer._shutdown_dump_executor()
 
 
+class OurTrainer:
+    """A trainer with what stands in the place of verl's method, and what it asks a trainer for."""
+
+    _log_rollout_data = fire_rollouts(v0_rollouts)(inspect.unwrap(ray_trainer.RayPPOTrainer._log_rollout_data))
+
+    def __init__(self, callback: RolloutDumpCallback) -> None:
+        self.tokenizer, self.global_steps = callback.tokenizer, 0
+        setattr(self, ATTRIBUTE, TrainerDump(callback.config, RolloutHooks([callback])))
+
+
 class OurDump:
     """Ours, with the defaults but for what `node` says."""
 
     def __init__(self, tokenizer: Any, directory: Path, **node: Any) -> None:
+        self._directory = directory
         self.callback = RolloutDumpCallback.from_config({"path": {"dir": str(directory)}, **node}, tokenizer=tokenizer)
+        self._trainer = OurTrainer(self.callback)
 
     def hand_over(self, step: int, batch: TrainingBatch) -> None:
         """Do what is done on the training thread, reading the DataProto included."""
-        trainer = SimpleNamespace(global_steps=step)
-        self.callback.on_rollout_end(v0_rollouts(trainer, self.callback.config, batch.proto, batch.extras))
+        self._trainer.global_steps = step
+        self._trainer._log_rollout_data(batch.proto, batch.extras, {}, str(self._directory))
 
     def finish(self) -> None:
         """Wait until the file is there."""
