@@ -132,7 +132,7 @@ def fire_rollouts(adapter: Adapter) -> Callable[[Method], Method]:
     """Wrap `_log_rollout_data(self, batch, [extras,] timing_raw, rollout_data_dir)`: fire `on_rollout_end` instead."""
 
     def wrap(original: Method) -> Method:
-        signature = inspect.signature(original)
+        names = tuple(inspect.signature(original).parameters)
 
         @functools.wraps(original)
         def log_rollout_data(trainer: Any, *args: Any, **kwargs: Any) -> None:
@@ -140,7 +140,7 @@ def fire_rollouts(adapter: Adapter) -> Callable[[Method], Method]:
             if dump is None or dump.config.path.dir is None:
                 original(trainer, *args, **kwargs)
                 return
-            given = signature.bind(trainer, *args, **kwargs).arguments
+            given = dict(zip(names, (trainer, *args), strict=False)) | kwargs
             columns = {name: given[name] for name in ("batch", "reward_extra_infos_dict") if name in given}
             started = time.perf_counter()
             read = functools.partial(adapter, trainer, dump.config, **columns)

@@ -3,12 +3,26 @@
 #include <stdint.h>
 #include <string.h>
 
-static int are_zero(const uint8_t *bytes)
-{
-    uint64_t words[8];
+typedef uint64_t pair __attribute__((vector_size(16), aligned(1), may_alias)); /* loaded from any address */
 
-    memcpy(words, bytes, sizeof words);
-    return !(words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7]);
+#define BLOCK 256 /* bytes that are looked at together */
+
+static inline int is_zero_block(const uint8_t *bytes)
+{
+    const pair *pairs = (const pair *)bytes;
+    pair any = pairs[0];
+
+    for (int i = 1; i < BLOCK / (int)sizeof(pair); i++)
+        any |= pairs[i];
+    return !(any[0] | any[1]);
+}
+
+static inline int is_zero_word(const uint8_t *bytes)
+{
+    uint64_t word;
+
+    memcpy(&word, bytes, sizeof word);
+    return !word;
 }
 
 /* Find the first nonzero byte of each row, and the last one: starts[row] ... stops[row] holds all of them, or is empty
@@ -18,12 +32,16 @@ int64_t nonzero_bounds(const uint8_t *mask, int64_t stride, int64_t width, int64
     for (int64_t row = 0; row < rows; row++, mask += stride) {
         int64_t start = 0, stop = width;
 
-        while (stop >= 64 && are_zero(mask + stop - 64))
-            stop -= 64;
+        while (stop >= BLOCK && is_zero_block(mask + stop - BLOCK))
+            stop -= BLOCK;
+        while (stop >= 8 && is_zero_word(mask + stop - 8))
+            stop -= 8;
         while (stop && !mask[stop - 1])
             stop--;
-        while (start + 64 <= stop && are_zero(mask + start))
-            start += 64;
+        while (start + BLOCK <= stop && is_zero_block(mask + start))
+            start += BLOCK;
+        while (start + 8 <= stop && is_zero_word(mask + start))
+            start += 8;
         while (start < stop && !mask[start])
             start++;
         starts[row] = start;
