@@ -14,6 +14,10 @@ from sides import Bench, OurDump, TrainingBatch, dump_once, remove_steps
 from workload import token_stream
 
 from verl_rollout_dump import RolloutBatch
+from verl_rollout_dump.lines import rows_per_chunk
+from verl_rollout_dump.number_rows import json_arrays
+from verl_rollout_dump.snapshot import TokensField
+from verl_rollout_dump.token_rows import Chunk, TokenRows, token_rows
 
 
 def growth(bench: Bench) -> list[Row]:
@@ -43,10 +47,10 @@ def growth(bench: Bench) -> list[Row]:
 
 
 def token_level(bench: Bench) -> list[Row]:
-    """Ids and log-probabilities as arrays (`fields.tokens`), beside `json.dumps` of `tolist()`."""
+    """Ids and log-probabilities as arrays (`fields.tokens`), beside `json.dumps` of `tolist()`: in files, and alone."""
     rows = []
     for shape in bench.shapes:
-        batch = bench.batch(shape)
+        batch, repeats = bench.batch(shape), max(3, bench.repeats[shape] // 3)
         fields = {"include": ["prompt_ids", "response_ids", "rollout_log_probs"], "tokens": True}
         with tempfile.TemporaryDirectory() as folder:
             dump = OurDump(bench.tokenizer, Path(folder), fields=fields)
@@ -56,15 +60,52 @@ def token_level(bench: Bench) -> list[Row]:
                 dump.finish()
                 remove_steps(Path(folder))
 
-            sides = {"json.dumps of tolist()": partial(tokens_by_json, batch, Path(folder)), "ours": ours}
-            seconds = in_turn(sides, max(1, bench.repeats[shape] // 3))
+            files = in_turn(
+                {"json.dumps of tolist()": partial(tokens_by_json, batch, Path(folder)), "ours": ours}, repeats
+            )
             dump.close()
-        of_json = statistics.median(cpu for cpu, _ in seconds["json.dumps of tolist()"])
-        for side, runs in seconds.items():
-            median = statistics.median(cpu for cpu, _ in runs)
-            times = {"cpu_ms": spread(cpu * 1e3 for cpu, _ in runs), "times_json": round(of_json / median, 1)}
-            rows.append({"shape": shape, "side": side, **times})
+        columns = token_columns(batch)
+        alone = {"json.dumps of tolist()": partial(arrays_by_json, columns), "ours": partial(arrays_by_us, columns)}
+        rows += token_rows_of(shape, "file", files) + token_rows_of(shape, "arrays alone", in_turn(alone, repeats))
     return rows
+
+
+def token_rows_of(shape: str, what: str, seconds: dict[str, list[tuple[float, float]]]) -> list[Row]:
+    """Put the figures of both sides together."""
+    medians = {side: statistics.median(cpu for cpu, _ in runs) for side, runs in seconds.items()}
+    of_json = next(iter(medians.values()))
+    return [
+        {
+            "shape": shape,
+            "what": what,
+            "side": side,
+            "cpu_ms": spread(cpu * 1e3 for cpu, _ in runs),
+            "times_json": round(of_json / medians[side], 1),
+        }
+        for side, runs in seconds.items()
+    ]
+
+
+def token_columns(batch: TrainingBatch) -> list[TokenRows]:
+    """Return the prompts, the responses and their log-probabilities with their masks."""
+    tensors = batch.proto.batch
+    split = tensors["prompts"].shape[1]
+    masks = {"prompts": tensors["attention_mask"][:, :split], "responses": tensors["attention_mask"][:, split:]}
+    masks["rollout_log_probs"] = masks["responses"]
+    return [token_rows(name, tensors[name], mask) for name, mask in masks.items()]
+
+
+def arrays_by_json(columns: list[TokenRows]) -> int:
+    """Make JSON of the real part of each row by json; return how many characters."""
+    pairs = ((row, mask) for tokens in columns for row, mask in zip(tokens.numbers, tokens.mask, strict=True))
+    return sum(len(json.dumps(row[mask != 0].tolist())) for row, mask in pairs)
+
+
+def arrays_by_us(columns: list[TokenRows]) -> int:
+    """Make the same as the dump does, in the chunks of the dump."""
+    size, n = rows_per_chunk([TokensField("", tokens) for tokens in columns]), len(columns[0])
+    chunks = [Chunk(first, min(first + size, n)) for first in range(0, n, size)]
+    return sum(len(array) for chunk in chunks for tokens in columns for array in json_arrays(*tokens.of(chunk)))
 
 
 def tokens_by_json(batch: TrainingBatch, folder: Path) -> None:

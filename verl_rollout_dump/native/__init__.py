@@ -7,9 +7,12 @@ slower: whoever calls looks at `library` first, and keeps a way of its own.
 from __future__ import annotations
 
 import ctypes
+import functools
 import logging
+import math
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from importlib.machinery import EXTENSION_SUFFIXES
 from itertools import pairwise
 from pathlib import Path
@@ -136,15 +139,29 @@ def join_rows(
     return int(lib.join_rows(*ids.arguments(first), *table_arguments, *places))
 
 
-def power_of_ten(exponent: int) -> int:
-    """Return the first 64 bits of 10^exponent, rounded up."""
-    shift = 63 - ((exponent * 1741647) >> 19)
-    numerator, denominator = 10 ** max(exponent, 0) << max(shift, 0), 10 ** max(-exponent, 0) << max(-shift, 0)
-    return int(-(-numerator // denominator))
+# `struct scale` of floats.c.
+SCALE = np.dtype([("power", "u8"), ("half", "u8", 2), ("exponent", "i4"), ("shift", "i4")])
 
 
-# What writing float32 needs (`shortest` in numbers.c).
-POWERS_OF_TEN = np.array([power_of_ten(exponent) for exponent in range(-31, 46)], np.uint64)
+def scale_of(unit: Fraction, q: int) -> tuple[int, tuple[int, int], int, int]:
+    """Return how multiples of 2^q become decimals: in units of the largest power of ten not above `unit`."""
+    exponent = math.floor(math.log10(unit))  # exact: no `unit` is near a power of ten but 1, which is one
+    inverse = Fraction(10) ** -exponent
+    bits = math.floor(math.log2(inverse))
+    power = math.ceil(inverse * Fraction(2) ** (63 - bits))  # its first 64 bits, rounded up
+    shift = q + bits + 1
+    return power, divmod(power << shift + 1, 1 << 64)[::-1], exponent, shift
+
+
+@functools.cache
+def scales() -> npt.NDArray[np.void]:
+    """Return the scale of each exponent of a float32, by its eight bits; then those of powers of two.
+
+    Of a power of two the neighbour below is only half as far.
+    """
+    exponents = [max(bits, 1) - 150 for bits in range(256)]
+    units = [(distance * Fraction(2) ** q, q) for distance in (Fraction(1), Fraction(3, 4)) for q in exponents]
+    return np.array([scale_of(unit, q) for unit, q in units], SCALE)
 
 
 def write_integers(lib: ctypes.CDLL, rows: NumberRows, first: int, text: Text, ends: Integers) -> int:
@@ -158,7 +175,7 @@ def write_floats(lib: ctypes.CDLL, rows: NumberRows, first: int, text: Text, end
     Raises `NotFinite`: JSON has no infinities, and nothing that is not a number.
     """
     places = text.ctypes.data, text.size, ends.ctypes.data
-    done = int(lib.write_floats(*rows.arguments(first), POWERS_OF_TEN.ctypes.data, *places))
+    done = int(lib.write_floats(*rows.arguments(first), scales().ctypes.data, *places))
     if done < 0:
         raise NotFinite
     return done

@@ -26,8 +26,10 @@ static inline int is_zero_word(const uint8_t *bytes)
 }
 
 /* Find the first nonzero byte of each row, and the last one: starts[row] ... stops[row] holds all of them, or is empty
-   at 0. `stride` and `width` are in bytes. The padding is read once, what is between its ends not at all. Returns the number of rows. */
-int64_t nonzero_bounds(const uint8_t *mask, int64_t stride, int64_t width, int64_t rows, int64_t *starts, int64_t *stops)
+   at 0. `stride` and `width` are in bytes. The padding is read once, what is between its ends not at all. Returns the
+   number of rows. */
+int64_t nonzero_bounds(const uint8_t *mask, int64_t stride, int64_t width, int64_t rows, int64_t *starts,
+                       int64_t *stops)
 {
     for (int64_t row = 0; row < rows; row++, mask += stride) {
         int64_t start = 0, stop = width;
