@@ -215,6 +215,11 @@ def whitelisted(patterns: Sequence[str], available: Iterable[str]) -> list[str]:
     return list(names)
 
 
+def is_whitelisted(name: str, config: FieldsConfig) -> bool:
+    """Whether a field of this name is written if it is there."""
+    return matches_any(name, config.include) and not matches_any(name, config.exclude)
+
+
 def is_glob(pattern: str) -> bool:
     """Whether a name of the whitelist may stand for several fields."""
     return any(sign in pattern for sign in "*?[")

@@ -6,25 +6,26 @@ extras among it, which verl drops; text is made in the background.
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import ray
 import torch
 import transfer_queue
 from measuring import Row, spread
 from omegaconf import OmegaConf
-from sides import Bench, OurDump, TrainingBatch, VerlDump, dump_once
+from sides import Bench, OurDump, OurTrainer, TrainingBatch, VerlDump, dump_once
 from transfer_queue.metadata import KVBatchMeta
 from verl.trainer.ppo.v1 import trainer_base
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from verl_rollout_dump.integrations.verl_batches import V1_FIELDS, v1_rollouts
+from verl_rollout_dump.integrations.verl_hooks import fire_rollouts
+from verl_rollout_dump.integrations.verl_v1 import V1_FIELDS, v1_rollouts
 
 vars(trainer_base)["print"] = lambda *texts: None  # verl prints a line for every file
 REPEATS = {"S": 9, "M": 5, "L": 3}
@@ -79,13 +80,21 @@ class VerlV1Dump(VerlDump):
         self._trainer._log_rollout_data(batch, {}, str(self._directory))
 
 
+class OurV1Trainer(OurTrainer):
+    """A v1 trainer with what stands in the place of verl's method."""
+
+    _log_rollout_data = fire_rollouts(v1_rollouts)(inspect.unwrap(PPOTrainerSync._log_rollout_data))
+
+
 class OurV1Dump(OurDump):
     """Ours, given the keys."""
 
+    trainer_class = OurV1Trainer
+
     def hand_over(self, step: int, batch: KVBatchMeta) -> None:
         """Do what is done on the training thread, reading the queue included."""
-        trainer = SimpleNamespace(global_steps=step)
-        self.callback.on_rollout_end(v1_rollouts(trainer, self.callback.config, batch))
+        self._trainer.global_steps = step
+        self._trainer._log_rollout_data(batch, {}, str(self._directory))
 
 
 SIDES = {"verl": VerlV1Dump, "ours": OurV1Dump}

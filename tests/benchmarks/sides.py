@@ -23,8 +23,8 @@ from workload import SHAPES, TOKENIZERS, Shape, prompts, responses
 
 from verl_rollout_dump import RolloutDumpCallback
 from verl_rollout_dump.hooks import RolloutHooks
-from verl_rollout_dump.integrations.verl_batches import v0_rollouts
 from verl_rollout_dump.integrations.verl_hooks import ATTRIBUTE, TrainerDump, fire_rollouts
+from verl_rollout_dump.integrations.verl_v0 import v0_rollouts
 
 vars(ray_trainer)["print"] = lambda *texts: None  # verl prints a line for every file
 
@@ -120,10 +120,12 @@ class OurTrainer:
 class OurDump:
     """Ours, with the defaults but for what `node` says."""
 
+    trainer_class: type = OurTrainer
+
     def __init__(self, tokenizer: Any, directory: Path, **node: Any) -> None:
         self._directory = directory
         self.callback = RolloutDumpCallback.from_config({"path": {"dir": str(directory)}, **node}, tokenizer=tokenizer)
-        self._trainer = OurTrainer(self.callback)
+        self._trainer = self.trainer_class(self.callback)
 
     def hand_over(self, step: int, batch: TrainingBatch) -> None:
         """Do what is done on the training thread, reading the DataProto included."""

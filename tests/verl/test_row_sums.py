@@ -7,8 +7,8 @@ pytest.importorskip("verl")
 pytestmark = pytest.mark.verl
 
 from verl_rollout_dump import native  # noqa: E402
-from verl_rollout_dump.integrations import verl_batches  # noqa: E402
-from verl_rollout_dump.integrations.verl_batches import row_sums  # noqa: E402
+from verl_rollout_dump.integrations import verl_v0  # noqa: E402
+from verl_rollout_dump.integrations.verl_v0 import row_sums  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
@@ -36,6 +36,6 @@ def test_a_number_that_stands_alone_is_the_sum_and_torch_is_not_asked(lone, monk
 
 def test_a_large_tensor_is_left_to_all_threads(monkeypatch):
     values = torch.ones(4, 10)
-    monkeypatch.setattr(verl_batches, "WORTH_SHARING", 39)
+    monkeypatch.setattr(verl_v0, "WORTH_SHARING", 39)
     monkeypatch.setattr(torch, "cat", None)
     assert row_sums(values).tolist() == [10.0] * 4

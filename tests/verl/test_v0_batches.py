@@ -11,7 +11,7 @@ from verl_rollout_dump import RolloutCallback, register_callback
 from verl_rollout_dump.hooks import unregister_callback
 
 torch = pytest.importorskip("torch")
-from verl_rollout_dump.integrations import verl_batches  # noqa: E402
+from verl_rollout_dump.integrations import verl_v0  # noqa: E402
 
 pytestmark = pytest.mark.verl
 
@@ -212,9 +212,9 @@ def test_other_callbacks_see_whole_batches(trainer, proto, tmp_path, read_strict
 def test_masks_and_scores_are_read_by_the_thread_that_writes(trainer, proto, monkeypatch):
     asked = []
     for name in ("mask_of_prompts", "mask_of_responses", "row_sums"):
-        read = getattr(verl_batches, name)
+        read = getattr(verl_v0, name)
         monkeypatch.setattr(
-            verl_batches,
+            verl_v0,
             name,
             lambda *given, name=name, read=read: asked.append((name, threading.current_thread().name)) or read(*given),
         )

@@ -4,6 +4,9 @@ import logging
 
 import pytest
 
+from verl_rollout_dump import RolloutCallback, register_callback
+from verl_rollout_dump.hooks import unregister_callback
+
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.verl
 
@@ -125,6 +128,49 @@ def test_one_call_and_only_the_fields_that_are_needed(queue, tokenizer, trainer,
     assert len(calls) == 1
     assert calls[0]["select_fields"] == ["prompts", "responses", "rm_scores", "reward_model", "extra_fields"]
     assert calls[0]["keys"] == ["t_0_0", "u_0_2", "u_0_10"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [
+        ({"include": ["input", "output"]}, []),
+        ({"include": ["output", "score", "uid"]}, ["rm_scores"]),
+        ({"include": ["gts", "num_turns"], "trainer": ["num_turns"]}, ["reward_model", "num_turns"]),
+        ({"include": ["num_turns"]}, ["rm_scores", "extra_fields"]),
+        ({"include": ["acc"]}, ["rm_scores", "extra_fields"]),
+        ({"include": ["*"], "exclude": ["g*"]}, ["rm_scores", "extra_fields"]),
+        ({"include": ["response_ids"], "tokens": True}, ["rollout_log_probs"]),
+    ],
+    ids=str,
+)
+def test_what_the_whitelist_leaves_out_is_not_asked_for(fields, asked, queue, tokenizer, trainer, monkeypatch):
+    calls = []
+    real = queue.kv_batch_get
+    monkeypatch.setattr(queue, "kv_batch_get", lambda **given: calls.append(given) or real(**given))
+    ours, batch = trainer(fields=fields, on_error="raise"), put(queue, tokenizer, ROWS)
+    ours._log_rollout_data(batch, {}, "")
+    queue.kv_clear(keys=batch.keys, partition_id="train")
+    ours._rollout_dump.hooks.fire_train_end()
+    assert [call["select_fields"] for call in calls] == [["prompts", "responses", *asked]]
+
+
+def test_other_callbacks_see_what_the_whitelist_leaves_out(queue, tokenizer, trainer, tmp_path, read_strict):
+    seen = []
+
+    @register_callback("seen")
+    class Seen(RolloutCallback):
+        def on_rollout_end(self, batch):
+            seen.append((batch.scores.tolist(), batch.ground_truths, list(batch.extras)))
+
+    try:
+        ours, batch = trainer(fields={"include": ["output"]}), put(queue, tokenizer, ROWS[:2])
+    finally:
+        unregister_callback("seen")
+    ours._log_rollout_data(batch, {}, "")
+    queue.kv_clear(keys=batch.keys, partition_id="train")
+    ours._rollout_dump.hooks.fire_train_end()
+    assert seen == [([1.0, pytest.approx(0.1)], ["g", "g"], ["acc", "pred"])]
+    assert read_strict(tmp_path / "3.jsonl") == [{"output": "second answer"}, {"output": "tenth"}]
 
 
 def test_what_the_trainer_knows_besides(queue, tokenizer, trainer, tmp_path, read_strict):

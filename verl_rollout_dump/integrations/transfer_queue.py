@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from verl_rollout_dump.config import DumpConfig
-from verl_rollout_dump.integrations.verl_batches import key_order, v1_rollouts
+from verl_rollout_dump.integrations.verl_v1 import key_order, v1_fields_of_dump, v1_rollouts
 from verl_rollout_dump.rollouts import RolloutBatch
 from verl_rollout_dump.sources import bounds
 
@@ -30,10 +30,10 @@ class TransferQueueSource:
         return [replace(self, keys=keys, tags=[tags[key] for key in keys]) for keys in pieces]
 
     def read(self, config: DumpConfig) -> RolloutBatch:
-        """Return the rollouts."""
+        """Return the rollouts, with what the dump needs of each."""
         trainer = SimpleNamespace(global_steps=self.step)
         batch = SimpleNamespace(keys=list(self.keys), tags=list(self.tags), partition_id=self.partition_id)
-        return v1_rollouts(trainer, config, batch)
+        return v1_rollouts(trainer, config, batch, v1_fields_of_dump(config))
 
 
 def transfer_queue_source(trainer: Any, batch: Any) -> TransferQueueSource:

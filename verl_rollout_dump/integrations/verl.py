@@ -17,7 +17,6 @@ from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any
 
-from verl_rollout_dump.integrations.verl_batches import v0_rollouts, v1_rollouts
 from verl_rollout_dump.integrations.verl_driver import DRIVER_FUNCTIONS, resolve_before
 from verl_rollout_dump.integrations.verl_hooks import (
     Method,
@@ -27,6 +26,8 @@ from verl_rollout_dump.integrations.verl_hooks import (
     fire_validation,
     start_dump,
 )
+from verl_rollout_dump.integrations.verl_v0 import v0_rollouts
+from verl_rollout_dump.integrations.verl_v1 import v1_rollouts
 from verl_rollout_dump.post_import import when_imported
 
 logger = logging.getLogger(__name__)
