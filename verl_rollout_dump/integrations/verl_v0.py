@@ -40,7 +40,7 @@ def v0_rollouts(
 
     Scores and masks are left to whoever asks for them first; the trainer has done with the tensors behind them.
     """
-    tensors, others = batch.batch, batch.non_tensor_batch
+    tensors, others = dict(batch.batch.items()), batch.non_tensor_batch
     prompts, responses = tensors["prompts"], tensors["responses"]
     prompt_mask, response_mask = token_masks(tensors, len(responses), prompts.shape[1])
     scores = late_rows(len(responses), row_sums, tensors["token_level_scores"])
@@ -103,7 +103,7 @@ def v0_trainer_fields(config: DumpConfig, others: Mapping[str, Any], response_ma
     return found
 
 
-def token_masks(tensors: Any, n: int, prompt_length: int) -> tuple[Any, Any]:
+def token_masks(tensors: Mapping[str, Any], n: int, prompt_length: int) -> tuple[Any, Any]:
     """Return which tokens are real, of the n prompts and of the responses; padding rows are zero throughout.
 
     `response_mask` itself will not do: it is made for the loss, and is zero on tool output too.

@@ -44,8 +44,8 @@ def deep_copy(values: list[Any], depth: int, max_elements: int | None) -> list[A
         return values
     if depth < 1 or not kinds <= COPIED:
         return None
-    dicts = [value for value in values if type(value) is dict]
-    lists = [value for value in values if type(value) is list]
+    dicts = values if kinds == {dict} else [value for value in values if type(value) is dict]
+    lists = [value for value in values if type(value) is list] if list in kinds else []
     if not set(map(type, chain.from_iterable(dicts))) <= {str}:
         return None
     if max_elements is not None and max(map(len, (*dicts, *lists))) > max_elements:
