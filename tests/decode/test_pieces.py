@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from verl_rollout_dump import native
 from verl_rollout_dump.decode import pieces_numpy
-from verl_rollout_dump.decode.json_text import is_whole
+from verl_rollout_dump.decode.json_text import COMPLETING, SEPARATORS, is_whole
 from verl_rollout_dump.decode.pieces import ASKED, COMPLETES_SEPARATOR, SPLIT, pieces_by_id
 from verl_rollout_dump.decode.pieces_native import NativePieces
 from verl_rollout_dump.decode.pieces_numpy import NumpyPieces
@@ -96,6 +96,39 @@ def test_only_rows_that_are_no_utf8_stay_split(make, rows):
     marks = [0 if is_whole(part) else SPLIT for part in PARTS]
     joined, together = join(make, rows, PARTS, marks)
     assert together == [0 if is_whole(row) else SPLIT for row in joined]
+
+
+# No separator is whole in one of these, so any in a row was completed by a piece.
+PARTS_OF_SEPARATORS = [
+    b"\xc2",
+    b"\x85",
+    b"\xe2",
+    b"\x80",
+    b"\xa8",
+    b"\xa9",
+    b"\xe2\x80",
+    b"\x80\xa8",
+    b"\x80\xa9b",
+    b"a",
+    b"",
+]
+
+
+@both
+@settings(max_examples=1000, deadline=None)
+@given(rows=st.lists(st.lists(st.sampled_from(range(len(PARTS_OF_SEPARATORS))), max_size=6), min_size=1, max_size=4))
+def test_rows_with_a_completed_separator_are_marked(make, rows):
+    marks = [
+        (0 if is_whole(part) else SPLIT) | COMPLETES_SEPARATOR * part.startswith(COMPLETING)
+        for part in PARTS_OF_SEPARATORS
+    ]
+    joined, together = join(make, rows, PARTS_OF_SEPARATORS, marks)
+    for row, marked in zip(joined, together, strict=True):
+        has_separator = any(separator in row for separator in SEPARATORS)
+        if make is NumpyPieces:  # marks more than need be
+            assert marked & COMPLETES_SEPARATOR or not has_separator
+        else:
+            assert bool(marked & COMPLETES_SEPARATOR) is has_separator
 
 
 @pytest.mark.parametrize("low", range(0x80, 0x100, 0x10))

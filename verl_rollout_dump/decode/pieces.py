@@ -13,8 +13,8 @@ from verl_rollout_dump.decode.json_text import Row
 # Marks of pieces, as bits. A piece that begins or ends inside a character, and may leave its row no UTF-8: this one
 # the joining looks into, and leaves it only on rows that are none.
 SPLIT = native.SPLIT
-# A piece that may complete a line separator, which then has to be escaped.
-COMPLETES_SEPARATOR = 2
+# A split piece that may complete a line separator, which then has to be escaped; in C it is looked whether it does.
+COMPLETES_SEPARATOR = native.COMPLETES_SEPARATOR
 # A piece that is not known: what it says has to be asked of the tokenizer.
 ASKED = 4
 

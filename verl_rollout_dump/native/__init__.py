@@ -27,8 +27,8 @@ Numbers = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
 Text = npt.NDArray[np.uint8]
 
-# `struct piece` of join.c: a piece's first bytes, its length (or any above HEAD), its marks, of which SPLIT is one.
-HEAD, SPLIT = 14, 1
+# `struct piece` of join.c: a piece's first bytes, its length (or any above HEAD), its marks, of which these are two.
+HEAD, SPLIT, COMPLETES_SEPARATOR = 14, 1, 2
 PIECE = np.dtype([("head", f"V{HEAD}"), ("length", "u1"), ("marks", "u1")])
 
 ADDRESS, COUNT = ctypes.c_void_p, ctypes.c_int64
