@@ -28,7 +28,7 @@ PLAINLY_COLUMNS = frozenset({list, tuple, LateRows})
 TOKENS = ("prompt_ids", "response_ids", "rollout_log_probs")
 
 
-@dataclass
+@dataclass(slots=True)
 class Field:
     """One field of the records: its values, and what they are."""
 
@@ -39,9 +39,13 @@ class Field:
 class Column(Field):
     """One value per rollout: a list, tuple or array of n."""
 
+    __slots__ = ()
+
 
 class BatchValue(Field):
     """One value for the whole batch, repeated on each record."""
+
+    __slots__ = ()
 
 
 class FieldNotes:
@@ -106,7 +110,7 @@ def available_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNote
     tokens = token_fields(batch) if config.tokens else {}
     taken = {*fields, *tokens}
     for name, values in extras.items():
-        free = free_name(name, taken, extras, notes)
+        free = name if name not in taken else free_name(name, taken, extras, notes)
         taken.add(free)
         fields[free] = as_field(free, values)
     fields |= tokens
@@ -131,9 +135,7 @@ def named_extras(extras: Any, notes: FieldNotes) -> dict[str, Any]:
 
 
 def free_name(name: str, taken: Iterable[str], extras: Mapping[str, Any], notes: FieldNotes) -> str:
-    """Return the name itself, or another one where a field of the trainer has it: the trainer's field wins."""
-    if name not in taken:
-        return name
+    """Return another name for an extra whose own a field of the trainer has: the trainer's field wins."""
     free = f"extra_{name}"
     while free in taken or free in extras:
         free += "_"

@@ -19,7 +19,7 @@ from verl_rollout_dump.compression import Pieces
 from verl_rollout_dump.decode import Row, TextDecoder
 from verl_rollout_dump.native import NotFinite
 from verl_rollout_dump.number_rows import json_arrays
-from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_record
+from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_insides, encode_record
 from verl_rollout_dump.serialization.report import kind_of
 from verl_rollout_dump.serialization.rule import Rule
 from verl_rollout_dump.snapshot import ConvertedStep, TextField, TokensField, ValuesField, WrittenField
@@ -100,7 +100,8 @@ def values_segment(fields: list[ValuesField], chunk: Chunk) -> Segment:
     """Encode fields whose values are there already."""
     names = [field.name for field in fields]
     rows = zip(*(field.values[chunk.first : chunk.last] for field in fields), strict=True)
-    return Segment(b"", [encode_record(dict(zip(names, row, strict=True)))[1:-1] for row in rows])
+    records = [dict(zip(names, row)) for row in rows]  # noqa: B905 (as many as names)
+    return Segment(b"", encode_insides(records))
 
 
 def put_together(segments: list[Segment]) -> Pieces:

@@ -63,7 +63,7 @@ class TokensField(FieldOfTokens):
     """Token ids or log-probabilities that are written as arrays of numbers."""
 
 
-@dataclass
+@dataclass(slots=True)
 class UnreadTokens:
     """Token ids or log-probabilities (n, length), whose mask is worked out later."""
 
@@ -77,7 +77,7 @@ class UnreadTokens:
         return tokens_field(self.name, tokens).written(conversion)
 
 
-@dataclass
+@dataclass(slots=True)
 class ValuesField:
     """One JSON-ready value for each row that is written."""
 
@@ -89,7 +89,7 @@ class ValuesField:
         return self
 
 
-@dataclass
+@dataclass(slots=True)
 class RepeatedField:
     """One JSON-ready value for all rows."""
 
@@ -101,7 +101,7 @@ class RepeatedField:
         return ValuesField(self.name, [self.value] * conversion.kept)
 
 
-@dataclass
+@dataclass(slots=True)
 class CopiedField:
     """n values that nobody else can change, converted later."""
 

@@ -13,7 +13,7 @@ from verl_rollout_dump.serialization.errors import ConversionError
 from verl_rollout_dump.serialization.markers import decode_markers
 from verl_rollout_dump.serialization.report import ConversionReport, ConversionWarning
 from verl_rollout_dump.serialization.serializer import Serializer
-from verl_rollout_dump.serialization.text import encode_record, escape_line_separators, repair_text
+from verl_rollout_dump.serialization.text import encode_insides, encode_record, escape_line_separators, repair_text
 from verl_rollout_dump.serialization.values import JsonValue
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "JsonValue",
     "Serializer",
     "decode_markers",
+    "encode_insides",
     "encode_record",
     "escape_line_separators",
     "repair_text",
