@@ -55,13 +55,6 @@ class DeviceTensor:
     def __len__(self):
         return len(self._content)
 
-    def __getitem__(self, rows):
-        return DeviceTensor(self._content[rows], self.device)
-
-    def tolist(self):
-        assert self.ndim == 1  # what choosing the rows asks for: one column of a mask
-        return self._content.tolist()
-
     def detach(self):
         return self
 
@@ -126,26 +119,44 @@ class Letters:
         return "".join(map(chr, ids))
 
 
-def test_a_dump_of_device_tensors_waits_for_them_in_the_background(device, tmp_path, read_strict):
+@pytest.fixture
+def dumped(device, tmp_path, read_strict):
+    """Dump a batch of device tensors, the middle rollout padding; return its records and the report."""
+
     def on_device(rows, dtype=torch.int64):
         return DeviceTensor(torch.tensor(rows, dtype=dtype), device)
 
-    node = {"path": {"dir": str(tmp_path / "dump")}, "fields": {"tokens": True}}
-    with RolloutDumpCallback.from_config(node, tokenizer=Letters()) as callback:
-        batch = RolloutBatch(
-            step=1,
-            prompts=on_device([[0, 65], [66, 67]]),
-            responses=on_device([[97, 98], [99, 0]]),
-            scores=on_device([0.5, 1.5], torch.float32),
-            prompt_mask=on_device([[0, 1], [1, 1]]),
-            response_mask=on_device([[1, 1], [1, 0]]),
-            log_probs=on_device([[-0.5, -1], [-2, 0]], torch.bfloat16),
-        )
-        callback.on_rollout_end(batch)
-    first, second = read_strict(tmp_path / "dump/1.jsonl")
+    def dump(**more):
+        node = {"path": {"dir": str(tmp_path / "dump")}, "fields": {"tokens": True}}
+        with RolloutDumpCallback.from_config(node, tokenizer=Letters()) as callback:
+            batch = RolloutBatch(
+                step=1,
+                prompts=on_device([[0, 65], [68, 68], [66, 67]]),
+                responses=on_device([[97, 98], [100, 100], [99, 0]]),
+                scores=on_device([0.5, 9, 1.5], torch.float32),
+                prompt_mask=on_device([[0, 1], [1, 1], [1, 1]]),
+                response_mask=on_device([[1, 1], [0, 0], [1, 0]]),
+                log_probs=on_device([[-0.5, -1], [0, 0], [-2, 0]], torch.bfloat16),
+                **more,
+            )
+            callback.on_rollout_end(batch)
+        return read_strict(tmp_path / "dump/1.jsonl"), callback.report
+
+    return dump
+
+
+def test_values_that_are_converted_at_once_wait_for_the_rows_to_keep(dumped):
+    (first, second), report = dumped(extras={"seen": [{1}, {2}, {3}]})
+    assert (first["seen"], second["seen"]) == ([1], [3])
+    assert (first["output"], second["output"], second["input"]) == ("ab", "c", "BC")
+    assert (report.failures, report.padding_rows) == ({}, 1)
+
+
+def test_a_dump_of_device_tensors_waits_for_them_in_the_background(device, dumped):
+    (first, second), report = dumped()
     assert (first["input"], first["output"], first["score"]) == ("A", "ab", 0.5)
     assert (second["input"], second["output"], second["score"]) == ("BC", "c", 1.5)
     assert (second["response_ids"], second["rollout_log_probs"]) == ([99], [-2.0])
     assert "blocking copy" not in device.told
     assert device.told.count("event") == device.told.count("wait") == 1
-    assert callback.report.failures == {}
+    assert (report.failures, report.padding_rows) == ({}, 1)

@@ -42,8 +42,9 @@ class HostCopies:
         return self._arrays[id(values)][1]
 
     def seal(self) -> None:
-        """Mark, on every device, that all copies have been begun."""
-        for device in self._devices:
+        """Mark, on every device, that all copies have been begun; called again, for what has come since."""
+        while self._devices:
+            device = self._devices.pop()
             stream = getattr(sys.modules["torch"], device.type).current_stream(device)
             self._events.append(stream.record_event())
 

@@ -129,8 +129,8 @@ class StepSnapshot:
     # Which of them are written.
     kept: Late[KeptRows]
     fields: list[SnapshotField]
-    report: ConversionReport = field(default_factory=ConversionReport)
     copies: HostCopies = field(default_factory=HostCopies)
+    report: ConversionReport = field(default_factory=ConversionReport)
 
     @property
     def rows(self) -> Sequence[int] | None:
@@ -163,19 +163,29 @@ def take_snapshot(batch: RolloutBatch, fields: list[Field], serializer: Serializ
     Raises `ConversionError` where a value has no JSON form and the config says that this is an error, and
     `BatchError` for token ids that cannot be read.
     """
-    snapshot = StepSnapshot(batch.step, len(batch), rows_to_keep(batch, config), [])
+    copies = HostCopies()
+    snapshot = StepSnapshot(batch.step, len(batch), rows_to_keep(batch, config, copies), [], copies)
     for wanted in fields:
         snapshot.fields.append(snapshot_field(wanted, batch, serializer, config, snapshot))
     snapshot.copies.seal()
     return snapshot
 
 
-def rows_to_keep(batch: RolloutBatch, config: DumpConfig) -> Late[KeptRows]:
+def rows_to_keep(batch: RolloutBatch, config: DumpConfig, copies: HostCopies) -> Late[KeptRows]:
     """Choose the rows that are written: later, where the mask comes later and nothing else is looked at."""
-    if isinstance(batch.response_mask, LateRows) and config.sampling.max_records is None:
-        return Late(all_real_rows, batch.response_mask, len(batch))
+    if config.sampling.max_records is None:
+        mask = copies.begin(batch.response_mask)
+        if isinstance(mask, LateRows) or mask is not batch.response_mask:
+            return Late(real_rows_on_host, copies, mask, len(batch))
     kept = kept_rows(batch, config.sampling)
     return Late(lambda: kept)
+
+
+def real_rows_on_host(copies: HostCopies, response_mask: Any, n: int) -> KeptRows:
+    """Choose every row that is no padding, as soon as the copies are there."""
+    copies.seal()
+    copies.wait()
+    return all_real_rows(response_mask, n)
 
 
 def snapshot_field(
