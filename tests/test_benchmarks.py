@@ -30,7 +30,8 @@ def test_the_whole_dump_beside_verl(tmp_path):
     assert column(results["whole"], "side") == column(results["busy"], "side") == both
     assert column(results["memory"], "side") == both
     assert column(results["v1"], "side") == [*both, "everything"]
-    assert column(results["tokens"], "side") == ["json.dumps of tolist()", "ours"]
+    assert column(results["tokens"], "side") == ["json.dumps of tolist()", "ours"] * 2
+    assert column(results["tokens"], "what") == ["file"] * 2 + ["arrays alone"] * 2
     assert column(results["compression"], "compression") == ["none", "zstd", "gzip"]
     assert column(results["growth"], "tokens") == [1_000, 10_000, 100_000]
     verl, ours = results["whole"]
