@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from verl_rollout_dump import RolloutBatch, RolloutDumpCallback  # noqa: E402
 from verl_rollout_dump.host_copies import HostCopies, is_elsewhere  # noqa: E402
+from verl_rollout_dump.late import LateRows  # noqa: E402
 
 
 class Device:
@@ -129,16 +130,15 @@ def dumped(device, tmp_path, read_strict):
     def dump(**more):
         node = {"path": {"dir": str(tmp_path / "dump")}, "fields": {"tokens": True}}
         with RolloutDumpCallback.from_config(node, tokenizer=Letters()) as callback:
-            batch = RolloutBatch(
-                step=1,
-                prompts=on_device([[0, 65], [68, 68], [66, 67]]),
-                responses=on_device([[97, 98], [100, 100], [99, 0]]),
-                scores=on_device([0.5, 9, 1.5], torch.float32),
-                prompt_mask=on_device([[0, 1], [1, 1], [1, 1]]),
-                response_mask=on_device([[1, 1], [0, 0], [1, 0]]),
-                log_probs=on_device([[-0.5, -1], [0, 0], [-2, 0]], torch.bfloat16),
-                **more,
-            )
+            given = {
+                "prompts": on_device([[0, 65], [68, 68], [66, 67]]),
+                "responses": on_device([[97, 98], [100, 100], [99, 0]]),
+                "scores": on_device([0.5, 9, 1.5], torch.float32),
+                "prompt_mask": on_device([[0, 1], [1, 1], [1, 1]]),
+                "response_mask": on_device([[1, 1], [0, 0], [1, 0]]),
+                "log_probs": on_device([[-0.5, -1], [0, 0], [-2, 0]], torch.bfloat16),
+            }
+            batch = RolloutBatch(step=1, **given | more)
             callback.on_rollout_end(batch)
         return read_strict(tmp_path / "dump/1.jsonl"), callback.report
 
@@ -150,6 +150,15 @@ def test_values_that_are_converted_at_once_wait_for_the_rows_to_keep(dumped):
     assert (first["seen"], second["seen"]) == ([1], [3])
     assert (first["output"], second["output"], second["input"]) == ("ab", "c", "BC")
     assert (report.failures, report.padding_rows) == ({}, 1)
+
+
+def test_ids_on_a_device_with_a_mask_that_comes_later_are_waited_for(device, dumped):
+    late = LateRows(3, lambda: np.array([[1, 1], [0, 0], [1, 0]]))
+    (first, second), report = dumped(response_mask=late)
+    assert (first["output"], second["output"], second["response_ids"]) == ("ab", "c", [99])
+    assert (first["rollout_log_probs"], report.failures) == ([-0.5, -1.0], {})
+    assert "blocking copy" not in device.told
+    assert device.told.count("event") == device.told.count("wait") == 1
 
 
 def test_a_dump_of_device_tensors_waits_for_them_in_the_background(device, dumped):

@@ -85,10 +85,9 @@ def chosen_names(
     include: tuple[str, ...], exclude: tuple[str, ...], available: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the fields that are written, in order, and those of the whitelist that are missing."""
-    names = whitelisted(include, available)
-    missing = tuple(name for name in names if name not in available and name not in IDENTITY)
-    present = (name for name in names if name in available or name in missing)
-    return tuple(name for name in present if not matches_any(name, exclude)), missing
+    names = [name for name in whitelisted(include, available) if name in available or name not in IDENTITY]
+    missing = tuple(name for name in names if name not in available)
+    return tuple(name for name in names if not matches_any(name, exclude)), missing
 
 
 def available_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) -> dict[str, Field]:

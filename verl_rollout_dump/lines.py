@@ -19,7 +19,7 @@ from verl_rollout_dump.compression import Pieces
 from verl_rollout_dump.decode import Row, TextDecoder
 from verl_rollout_dump.native import NotFinite
 from verl_rollout_dump.number_rows import json_arrays
-from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_insides, encode_record
+from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_insides
 from verl_rollout_dump.serialization.report import kind_of
 from verl_rollout_dump.serialization.rule import Rule
 from verl_rollout_dump.snapshot import ConvertedStep, TextField, TokensField, ValuesField, WrittenField
@@ -93,7 +93,7 @@ class LineEncoder:
 
     def _converted(self, name: str, values: list[Any], report: ConversionReport) -> Segment:
         converted = self._serializer.convert_column(name, values, report)
-        return Segment(b"", [encode_record({name: value})[1:-1] for value in converted])
+        return Segment(b"", encode_insides([{name: value} for value in converted]))
 
 
 def values_segment(fields: list[ValuesField], chunk: Chunk) -> Segment:

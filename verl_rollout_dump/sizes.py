@@ -8,16 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from verl_rollout_dump.snapshot import (
-    CopiedField,
-    FieldOfTokens,
-    RepeatedField,
-    StepSnapshot,
-    TextField,
-    TokensField,
-    UnreadTokens,
-    ValuesField,
-)
+from verl_rollout_dump.snapshot import StepSnapshot
 
 LOOKED_AT = 8  # values of a column
 POINTER = 8
@@ -25,7 +16,7 @@ POINTER = 8
 
 def bytes_of(snapshot: StepSnapshot) -> int:
     """Return about how many bytes of memory a snapshot keeps."""
-    parts = [part for field in snapshot.fields for part in PARTS[type(field)](field)]
+    parts = [part for field in snapshot.fields for part in field.parts]
     return sum({id(part): bytes_of_column(part) for part in parts}.values())  # text and ids of one tensor count once
 
 
@@ -43,19 +34,3 @@ def bytes_of_value(value: Any) -> int:
     """Return about how many bytes a JSON-ready value keeps, with all that is in it."""
     inside = (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
     return sys.getsizeof(value) + sum(map(bytes_of_value, inside))
-
-
-def parts_of_tokens(field: FieldOfTokens) -> list[Any]:
-    """Return the arrays of token ids."""
-    tokens = field.tokens
-    return [part for part in (tokens.numbers, tokens.mask, tokens.offsets) if part is not None]
-
-
-PARTS: dict[type, Any] = {
-    TextField: parts_of_tokens,
-    TokensField: parts_of_tokens,
-    UnreadTokens: lambda field: [field.numbers, field.mask],
-    ValuesField: lambda field: [field.values],
-    RepeatedField: lambda field: [],
-    CopiedField: lambda field: [field.values],
-}

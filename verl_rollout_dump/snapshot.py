@@ -34,25 +34,21 @@ MASKS = {
 
 
 @dataclass
-class Conversion:
-    """One conversion of a snapshot: which rows are written, and what it comes to."""
-
-    copies: HostCopies
-    kept: int
-    rows: Sequence[int] | None  # None: all
-    report: ConversionReport = field(default_factory=ConversionReport)
-
-
-@dataclass
 class FieldOfTokens:
     """(n, length) numbers, one for a token, of which each row has a part."""
 
     name: str
     tokens: TokenRows
 
-    def written(self, conversion: Conversion) -> FieldOfTokens:
+    def written(self, snapshot: StepSnapshot, report: ConversionReport) -> FieldOfTokens:
         """Return the rows that are written."""
-        return replace(self, tokens=self.tokens.take(conversion.rows))
+        return replace(self, tokens=self.tokens.take(snapshot.rows))
+
+    @property
+    def parts(self) -> list[Any]:
+        """What it keeps in memory."""
+        found = self.tokens.numbers, self.tokens.mask, self.tokens.offsets
+        return [part for part in found if part is not None]
 
 
 class TextField(FieldOfTokens):
@@ -71,10 +67,15 @@ class UnreadTokens:
     numbers: Any
     mask: LateRows
 
-    def written(self, conversion: Conversion) -> FieldOfTokens:
+    def written(self, snapshot: StepSnapshot, report: ConversionReport) -> FieldOfTokens:
         """Return the rows that are written. Raises `BatchError` where the mask does not fit."""
-        tokens = token_rows(self.name, self.numbers, self.mask.value, conversion.copies.array)
-        return tokens_field(self.name, tokens).written(conversion)
+        tokens = token_rows(self.name, self.numbers, self.mask.value, snapshot.copies.array)
+        return tokens_field(self.name, tokens).written(snapshot, report)
+
+    @property
+    def parts(self) -> list[Any]:
+        """What it keeps in memory."""
+        return [self.numbers, self.mask]
 
 
 @dataclass(slots=True)
@@ -84,9 +85,14 @@ class ValuesField:
     name: str
     values: Sequence[JsonValue]
 
-    def written(self, conversion: Conversion) -> ValuesField:
+    def written(self, snapshot: StepSnapshot, report: ConversionReport) -> ValuesField:
         """Return itself."""
         return self
+
+    @property
+    def parts(self) -> list[Any]:
+        """What it keeps in memory."""
+        return [self.values]
 
 
 @dataclass(slots=True)
@@ -96,9 +102,14 @@ class RepeatedField:
     name: str
     value: JsonValue
 
-    def written(self, conversion: Conversion) -> ValuesField:
+    def written(self, snapshot: StepSnapshot, report: ConversionReport) -> ValuesField:
         """Return it once for each."""
-        return ValuesField(self.name, [self.value] * conversion.kept)
+        return ValuesField(self.name, [self.value] * len(snapshot.kept.value.rows))
+
+    @property
+    def parts(self) -> list[Any]:
+        """What it keeps in memory: next to nothing."""
+        return []
 
 
 @dataclass(slots=True)
@@ -109,10 +120,15 @@ class CopiedField:
     values: Any
     serializer: Serializer
 
-    def written(self, conversion: Conversion) -> ValuesField:
+    def written(self, snapshot: StepSnapshot, report: ConversionReport) -> ValuesField:
         """Convert the rows that are written. Raises `ConversionError` where the config wants one."""
-        chosen = take(present(self.values), conversion.rows)
-        return ValuesField(self.name, self.serializer.convert_column(self.name, chosen, conversion.report))
+        chosen = take(present(self.values), snapshot.rows)
+        return ValuesField(self.name, self.serializer.convert_column(self.name, chosen, report))
+
+    @property
+    def parts(self) -> list[Any]:
+        """What it keeps in memory."""
+        return [self.values]
 
 
 SnapshotField = FieldOfTokens | UnreadTokens | ValuesField | RepeatedField | CopiedField
@@ -152,9 +168,9 @@ class ConvertedStep:
 def converted(snapshot: StepSnapshot) -> ConvertedStep:
     """Convert what is not converted yet, counted in a report of its own."""
     snapshot.copies.wait()
-    conversion = Conversion(snapshot.copies, len(snapshot.kept.value.rows), snapshot.rows)
-    fields = [field.written(conversion) for field in snapshot.fields]
-    return ConvertedStep(snapshot.step, conversion.kept, fields, conversion.report)
+    report = ConversionReport()
+    fields = [field.written(snapshot, report) for field in snapshot.fields]
+    return ConvertedStep(snapshot.step, len(snapshot.kept.value.rows), fields, report)
 
 
 def take_snapshot(batch: RolloutBatch, fields: list[Field], serializer: Serializer, config: DumpConfig) -> StepSnapshot:
@@ -197,7 +213,7 @@ def snapshot_field(
     if field.name in MASKS and (field.name in TOKENS or are_token_ids(field.values)):
         mask = getattr(batch, MASKS[field.name])
         if isinstance(mask, LateRows):
-            return UnreadTokens(field.name, field.values, mask)
+            return UnreadTokens(field.name, snapshot.copies.begin(field.values), mask)
         return tokens_field(field.name, token_rows(field.name, field.values, mask, snapshot.copies.array))
     by = serializer if field.name != SCORE else numeric(serializer, config)
     if isinstance(field.values, LateRows):

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from verl_rollout_dump.config.schema import SerializationConfig
+from verl_rollout_dump.serialization.alike import SURVEYED
 from verl_rollout_dump.serialization.lists import ATOMS
 
-CONTAINERS = frozenset({dict, list})
-COPIED = ATOMS | CONTAINERS
+CONTAINERS = SURVEYED - ATOMS
 
 
 def copied(values: Any, config: SerializationConfig) -> Any:
@@ -42,7 +42,7 @@ def deep_copy(values: list[Any], depth: int, max_elements: int | None) -> list[A
     kinds = set(map(type, values))
     if kinds <= ATOMS:
         return values
-    if depth < 1 or not kinds <= COPIED:
+    if depth < 1 or not kinds <= SURVEYED:
         return None
     dicts = values if kinds == {dict} else [value for value in values if type(value) is dict]
     lists = [value for value in values if type(value) is list] if list in kinds else []
