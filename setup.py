@@ -1,11 +1,22 @@
-"""The one thing that setup.cfg cannot say: the C that dumps with, where there is a compiler for it."""
+"""What setup.cfg cannot express: the optional C extension, and conf/ as a package inside verl_rollout_dump."""
 
 from pathlib import Path
+from typing import Any
 
-from setuptools import Extension, setup
+import setuptools
 
 SOURCES = sorted(str(path) for path in Path("verl_rollout_dump/native").glob("*.c"))
 # py_limited_api: it uses no Python.h, so one wheel serves all versions of Python (bdist_wheel in setup.cfg).
-NATIVE = Extension("verl_rollout_dump.native.library", SOURCES, py_limited_api=True, optional=True)
+NATIVE = setuptools.Extension("verl_rollout_dump.native.library", SOURCES, py_limited_api=True, optional=True)
 
-setup(ext_modules=[NATIVE])
+
+class Distribution(setuptools.Distribution):
+    """Adds conf/ to the packages that `find:` has found."""
+
+    def parse_config_files(self, *arguments: Any, **options: Any) -> None:
+        """Read setup.cfg and pyproject.toml."""
+        super().parse_config_files(*arguments, **options)
+        self.packages.append("verl_rollout_dump.conf")
+
+
+setuptools.setup(distclass=Distribution, ext_modules=[NATIVE])

@@ -146,6 +146,6 @@ def test_a_library_that_cannot_be_loaded_is_told(tmp_path, monkeypatch, caplog):
 
 
 def test_an_editable_install_finds_the_configs_too():
-    from verl_rollout_dump.searchpath import conf_location
+    from verl_rollout_dump.config.searchpath import conf_location
 
     assert conf_location() == "pkg://verl_rollout_dump.conf"

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from verl_rollout_dump.version import __version__
 
 if TYPE_CHECKING:
-    from verl_rollout_dump.callback import RolloutDumpCallback
+    from verl_rollout_dump.batch.rollout_batch import BatchError, RolloutBatch
     from verl_rollout_dump.config import ConfigError, load_config
+    from verl_rollout_dump.dump.callback import RolloutDumpCallback
+    from verl_rollout_dump.dump.report import DumpReport
     from verl_rollout_dump.errors import DumpError
     from verl_rollout_dump.hooks import RolloutCallback, register_callback
-    from verl_rollout_dump.report import DumpReport
-    from verl_rollout_dump.rollouts import BatchError, RolloutBatch
 
 __all__ = [
     "BatchError",
@@ -34,15 +34,18 @@ __all__ = [
     "register_callback",
 ]
 
+# Modules of `former_paths` keep the import paths of earlier releases.
+__path__ = [*__path__, f"{__path__[0]}/former_paths"]
+
 # Imported when they are asked for: this package is loaded into every Ray process and by every call of the command.
 MODULES = {
-    "BatchError": "rollouts",
+    "BatchError": "batch.rollout_batch",
     "ConfigError": "config",
     "DumpError": "errors",
-    "DumpReport": "report",
-    "RolloutBatch": "rollouts",
+    "DumpReport": "dump.report",
+    "RolloutBatch": "batch.rollout_batch",
     "RolloutCallback": "hooks",
-    "RolloutDumpCallback": "callback",
+    "RolloutDumpCallback": "dump.callback",
     "load_config": "config",
     "register_callback": "hooks",
 }

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import TypeVar
 
+from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.config import ConfigError
 from verl_rollout_dump.errors import DumpError
-from verl_rollout_dump.rollouts import RolloutBatch
 
 logger = logging.getLogger(__name__)
 

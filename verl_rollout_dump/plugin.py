@@ -13,8 +13,8 @@ import logging
 logger = logging.getLogger(__name__)
 
 try:
-    from verl_rollout_dump.integrations.verl import install_seams
-    from verl_rollout_dump.searchpath import register_search_path
+    from verl_rollout_dump.config.searchpath import register_search_path
+    from verl_rollout_dump.integrations.verl.seams import install_seams
 
     register_search_path()
     install_seams()

@@ -14,10 +14,9 @@ from sides import Bench, OurDump, TrainingBatch, dump_once, remove_steps
 from workload import token_stream
 
 from verl_rollout_dump import RolloutBatch
-from verl_rollout_dump.lines import rows_per_chunk
-from verl_rollout_dump.number_rows import json_arrays
-from verl_rollout_dump.snapshot import TokensField
-from verl_rollout_dump.token_rows import Chunk, TokenRows, token_rows
+from verl_rollout_dump.dump.line_encoder import json_arrays, rows_per_chunk
+from verl_rollout_dump.dump.snapshot import TokensField
+from verl_rollout_dump.dump.token_rows import Chunk, TokenRows, token_rows
 
 
 def growth(bench: Bench) -> list[Row]:

@@ -24,8 +24,8 @@ from verl.trainer.ppo.v1 import trainer_base
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from verl_rollout_dump.integrations.verl_hooks import fire_rollouts
-from verl_rollout_dump.integrations.verl_v1 import V1_FIELDS, v1_rollouts
+from verl_rollout_dump.integrations.verl.v1 import V1_FIELDS, v1_rollouts
+from verl_rollout_dump.integrations.verl.wrappers import fire_rollouts
 
 vars(trainer_base)["print"] = lambda *texts: None  # verl prints a line for every file
 REPEATS = {"S": 9, "M": 5, "L": 3}

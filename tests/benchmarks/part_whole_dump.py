@@ -12,7 +12,7 @@ from typing import Any
 from measuring import Row, spread, timed
 from sides import SIDES, Bench, TrainingBatch, dump_once, remove_steps
 
-from verl_rollout_dump.writer import write_all
+from verl_rollout_dump.storage.atomic_files import write_all
 
 
 def whole_dump(bench: Bench) -> list[Row]:

@@ -23,8 +23,8 @@ from workload import SHAPES, TOKENIZERS, Shape, prompts, responses
 
 from verl_rollout_dump import RolloutDumpCallback
 from verl_rollout_dump.hooks import RolloutHooks
-from verl_rollout_dump.integrations.verl_hooks import ATTRIBUTE, TrainerDump, fire_rollouts
-from verl_rollout_dump.integrations.verl_v0 import v0_rollouts
+from verl_rollout_dump.integrations.verl.v0 import v0_rollouts
+from verl_rollout_dump.integrations.verl.wrappers import ATTRIBUTE, TrainerDump, fire_rollouts
 
 vars(ray_trainer)["print"] = lambda *texts: None  # verl prints a line for every file
 

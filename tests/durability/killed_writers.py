@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from verl_rollout_dump import RolloutBatch, RolloutDumpCallback
-from verl_rollout_dump.lineage import lineage
+from verl_rollout_dump.storage.lineage import lineage
 
 KILLS_PER_DUMP = 40
 LAST_STEP = 60

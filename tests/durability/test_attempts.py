@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from verl_rollout_dump import DumpError, RolloutDumpCallback
-from verl_rollout_dump.attempts import Attempt, counts, superseded_steps
-from verl_rollout_dump.lineage import lineage, lineage_parts, missing_parts, superseded_files
+from verl_rollout_dump.storage.attempts import Attempt, counts, superseded_steps
+from verl_rollout_dump.storage.lineage import lineage, lineage_parts, missing_parts, superseded_files
 
 
 def run(directory, batch, steps, mark, **node):

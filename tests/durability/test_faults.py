@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from verl_rollout_dump import DumpError
-from verl_rollout_dump.lineage import lineage
+from verl_rollout_dump.storage.lineage import lineage
 
 MEGABYTE = 1 << 20
 EVERY_CALL = "1000000"

@@ -10,10 +10,10 @@ import socket
 
 import pytest
 
-from verl_rollout_dump import DumpError, lease
-from verl_rollout_dump.directory_lock import LeaseOfFolder
-from verl_rollout_dump.lease import Lease, LeaseHeld
-from verl_rollout_dump.owners import Owner, owner_of_process, parse_owner
+from verl_rollout_dump import DumpError
+from verl_rollout_dump.storage import lease
+from verl_rollout_dump.storage.directory_lock import LeaseOfFolder
+from verl_rollout_dump.storage.lease import Lease, LeaseHeld, Owner, owner_of_process, parse_owner
 
 HOLD = "callback = open_dump()\nprint('open', flush=True)\ntime.sleep(60)"
 

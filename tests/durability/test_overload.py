@@ -5,12 +5,11 @@ import threading
 import numpy as np
 import pytest
 
+from verl_rollout_dump.batch.deferred import LateRows
 from verl_rollout_dump.config.schema import WhenFull
-from verl_rollout_dump.dispatch import BackgroundDispatch, QueueFull
-from verl_rollout_dump.late import LateRows
-from verl_rollout_dump.pending import PendingTasks
-from verl_rollout_dump.sizes import bytes_of
-from verl_rollout_dump.snapshot import (
+from verl_rollout_dump.dump.background import BackgroundDispatch, QueueFull
+from verl_rollout_dump.dump.bounded_queue import PendingTasks
+from verl_rollout_dump.dump.snapshot import (
     CopiedField,
     RepeatedField,
     StepSnapshot,
@@ -18,8 +17,9 @@ from verl_rollout_dump.snapshot import (
     TokensField,
     UnreadTokens,
     ValuesField,
+    bytes_of,
 )
-from verl_rollout_dump.token_rows import TokenRows
+from verl_rollout_dump.dump.token_rows import TokenRows
 
 
 @pytest.fixture

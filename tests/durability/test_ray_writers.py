@@ -12,8 +12,8 @@ import pytest
 ray = pytest.importorskip("ray", reason="writer.mode=ray needs Ray")
 
 from verl_rollout_dump import DumpError, RolloutBatch, RolloutDumpCallback  # noqa: E402
-from verl_rollout_dump.batch_parts import split_batch  # noqa: E402
-from verl_rollout_dump.lineage import lineage_parts, missing_parts  # noqa: E402
+from verl_rollout_dump.batch.source import split_batch  # noqa: E402
+from verl_rollout_dump.storage.lineage import lineage_parts, missing_parts  # noqa: E402
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("ray_writers")]
 WRITERS = 4

@@ -13,9 +13,10 @@ import pytest
 
 fsspec = pytest.importorskip("fsspec", reason="remote stores need fsspec")
 
-from verl_rollout_dump import DumpError, RolloutDumpCallback, lease  # noqa: E402
-from verl_rollout_dump.storage import Store, StoreError, upload, upload_spool  # noqa: E402
-from verl_rollout_dump.storage.spool import spool_folder  # noqa: E402
+from verl_rollout_dump import DumpError, RolloutDumpCallback  # noqa: E402
+from verl_rollout_dump.storage import Store, StoreError, lease, upload_spool  # noqa: E402
+from verl_rollout_dump.storage.remote import upload  # noqa: E402
+from verl_rollout_dump.storage.remote.spool import spool_folder  # noqa: E402
 
 BUCKET = "rollouts"
 

@@ -11,7 +11,7 @@ import pytest
 from verl_rollout_dump import DumpError
 
 SLOW = """
-from verl_rollout_dump import writer
+from verl_rollout_dump.storage import atomic_files as writer
 real = writer.write_all
 def slow(descriptor, pieces):
     time.sleep(0.1)
@@ -185,7 +185,7 @@ def test_a_callback_travels_without_its_thread_and_files(tmp_path, open_dump, ba
 def test_no_wait_is_without_an_end(run_script, tmp_path, attempts_of):
     done = run_script(
         """
-        from verl_rollout_dump import writer
+        from verl_rollout_dump.storage import atomic_files as writer
         callback = open_dump(writer={"timeout_seconds": 1, "max_pending": 1})
         real = writer.write_all
         def hang(descriptor, pieces):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from verl_rollout_dump import RolloutBatch, RolloutDumpCallback
-from verl_rollout_dump.lineage import lineage
-from verl_rollout_dump.step_ranges import parse_steps
+from verl_rollout_dump.storage.lineage import lineage
+from verl_rollout_dump.storage.step_files import parse_steps
 
 FAULTS = {"write": "writev", "sync": "fsync", "rename": "replace"}
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is tested is the order of calls, not a device

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from verl_rollout_dump.analysis.where import WhereError
 from verl_rollout_dump.cli.commands import COMMANDS
 from verl_rollout_dump.reader import DumpReadError, MissingPackageError
 from verl_rollout_dump.version import __version__
-from verl_rollout_dump.where import WhereError
 
 # What a user can put right: told in one message, without a traceback. The exit code is 2.
 USERS_MISTAKES = (DumpReadError, MissingPackageError, WhereError, OSError)

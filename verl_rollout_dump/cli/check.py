@@ -8,11 +8,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from verl_rollout_dump.check import ERROR, Finding, check_dump
+from verl_rollout_dump.analysis.check import ERROR, Finding, check_dump
+from verl_rollout_dump.analysis.formatting import printable
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Workers
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.cli.text import printable
 from verl_rollout_dump.reader import open_dump
 
 STYLES = {ERROR: "bold red"}

@@ -14,7 +14,6 @@ from verl_rollout_dump.cli import (
     diff,
     doctor,
     groups,
-    listing,
     query,
     repair,
     report,
@@ -25,6 +24,7 @@ from verl_rollout_dump.cli import (
     tail,
     view,
 )
+from verl_rollout_dump.cli import ls as listing
 
 LOOK = "Look"
 VERIFY = "Verify"

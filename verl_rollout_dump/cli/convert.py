@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from verl_rollout_dump.analysis.convert import FORMS, convert_dump
 from verl_rollout_dump.cli.arguments import AsJson, Directory
 from verl_rollout_dump.cli.output import console, print_json
-from verl_rollout_dump.convert import FORMS, convert_dump
 from verl_rollout_dump.reader import DumpReadError, open_dump
 
 

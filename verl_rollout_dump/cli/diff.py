@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from verl_rollout_dump.analysis.diff import KEYS, PromptChange, StepScores, prompt_changes, scored_records, step_scores
+from verl_rollout_dump.analysis.formatting import figure, one_line, printable
+from verl_rollout_dump.analysis.selection import chosen_steps
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory
-from verl_rollout_dump.cli.choosing import chosen_steps
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.cli.text import figure, one_line, printable
-from verl_rollout_dump.diff import KEYS, PromptChange, StepScores, prompt_changes, scored_records, step_scores
 from verl_rollout_dump.reader import Dump, DumpReadError, open_dump
-from verl_rollout_dump.reader.roles import text_of
+from verl_rollout_dump.reader.field_names import text_of
 
 STEPS_SHOWN = 40
 STYLES = {"delete": "red strike", "insert": "green"}

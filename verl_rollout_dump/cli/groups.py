@@ -8,14 +8,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from verl_rollout_dump.analysis.formatting import figure, one_line
+from verl_rollout_dump.analysis.groups import Group, groups_of_step
+from verl_rollout_dump.analysis.selection import chosen_steps
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps
-from verl_rollout_dump.cli.choosing import chosen_steps
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.cli.text import figure, one_line
-from verl_rollout_dump.groups import Group, groups_of_step
 from verl_rollout_dump.reader import Dump, open_dump
-from verl_rollout_dump.reader.roles import text_of
+from verl_rollout_dump.reader.field_names import text_of
 
 SCORES_SHOWN = 16
 

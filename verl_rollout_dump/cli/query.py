@@ -10,9 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from verl_rollout_dump.analysis.formatting import one_line
 from verl_rollout_dump.cli.arguments import AsJson, Directory
 from verl_rollout_dump.cli.output import console, print_json
-from verl_rollout_dump.cli.text import one_line
 from verl_rollout_dump.reader import open_dump
 
 ROWS_SHOWN = 100
@@ -33,7 +33,7 @@ def query(
     - `verl-rollout-dump query DIR 'select input, avg(score) s from rollouts group by 1 order by s limit 5'`
     - `verl-rollout-dump query DIR 'describe rollouts'`
     """
-    from verl_rollout_dump.sql import run_query
+    from verl_rollout_dump.analysis.query import run_query
 
     names, cursor = run_query(open_dump(directory), sql)
     if as_json:

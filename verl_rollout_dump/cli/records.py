@@ -6,10 +6,10 @@ from rich.console import Group
 from rich.panel import Panel
 from rich.text import Text
 
+from verl_rollout_dump.analysis.formatting import printable
 from verl_rollout_dump.cli.output import json_text
-from verl_rollout_dump.cli.text import printable
 from verl_rollout_dump.reader import Record, Row
-from verl_rollout_dump.reader.roles import extras_of, text_of, value_of
+from verl_rollout_dump.reader.field_names import extras_of, text_of, value_of
 
 SHOWN = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"), ("score", "score"))
 

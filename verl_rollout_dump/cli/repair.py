@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from verl_rollout_dump.analysis.formatting import printable
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Workers
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.cli.text import printable
 from verl_rollout_dump.reader import open_dump
 
 SHOWN = 20
@@ -32,7 +32,7 @@ def repair(
 
     - `verl-rollout-dump repair DIR -o CLEAN && verl-rollout-dump check CLEAN`
     """
-    from verl_rollout_dump.repair import repair_dump
+    from verl_rollout_dump.analysis.repair import repair_dump
 
     dump = open_dump(directory)
     with progress_bar("repairing", 2 * dump.size) as advance:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from verl_rollout_dump.analysis.formatting import readable_size
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Workers
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.cli.text import readable_size
 from verl_rollout_dump.reader import open_dump
 
 

@@ -30,7 +30,7 @@ def schema(
     from hydra.errors import HydraException
 
     from verl_rollout_dump.config import ConfigError, load_config
-    from verl_rollout_dump.row_schema import record_schema
+    from verl_rollout_dump.dump.record_schema import record_schema
 
     try:
         with initialize_config_module("verl_rollout_dump.conf", version_base=None):

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from verl_rollout_dump.analysis.formatting import LONGEST_SHOWN
+from verl_rollout_dump.analysis.selection import Choice, chosen_steps
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, Where
-from verl_rollout_dump.cli.choosing import Choice, chosen_steps
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.cli.records import record_panel
-from verl_rollout_dump.cli.text import LONGEST_SHOWN
 from verl_rollout_dump.reader import Dump, DumpReadError, Row, open_dump
 
 USUAL_LIMIT = 10

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from verl_rollout_dump.analysis.formatting import figure, one_line, percent, sparkline
+from verl_rollout_dump.analysis.selection import chosen_steps
+from verl_rollout_dump.analysis.stats import StepStats, step_stats
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, Workers
-from verl_rollout_dump.cli.choosing import chosen_steps
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.cli.text import figure, one_line, percent, sparkline
 from verl_rollout_dump.reader import open_dump
-from verl_rollout_dump.stats import StepStats, step_stats
 
 STEPS_SHOWN = 40
 HEADINGS = ("step", "records", "score", "std", "min", "max", "length", "empty", "doubled", "cut", "no signal")

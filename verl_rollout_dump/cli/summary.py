@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from verl_rollout_dump.analysis.diff import mean_score
+from verl_rollout_dump.analysis.formatting import LONGEST_SHOWN, figure, readable_size
 from verl_rollout_dump.cli.arguments import AsJson, Directory
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.records import record_panel
-from verl_rollout_dump.cli.text import LONGEST_SHOWN, figure, readable_size
-from verl_rollout_dump.diff import mean_score
 from verl_rollout_dump.reader import Dump, DumpReadError, Row, open_dump, step_files
 
 STEPS_SHOWN = 40

@@ -10,16 +10,16 @@ from typing import Annotated
 
 import typer
 
+from verl_rollout_dump.analysis.formatting import figure, percent
+from verl_rollout_dump.analysis.stats import StepStats
+from verl_rollout_dump.analysis.stats.collecting import collect_files
 from verl_rollout_dump.cli.arguments import AsJson, Directory
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.records import record_panel
-from verl_rollout_dump.cli.text import figure, percent
 from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, Row, open_dump
 from verl_rollout_dump.reader.files import dump_files
 from verl_rollout_dump.reader.index import path_key
 from verl_rollout_dump.reader.parallel import tasks_of
-from verl_rollout_dump.stats import StepStats
-from verl_rollout_dump.stats.collecting import collect_files
 
 EXAMPLE_LENGTH = 600  # characters of a text
 QUIET = 2  # looks without a change after which a file counts as written

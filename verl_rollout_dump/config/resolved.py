@@ -10,8 +10,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from verl_rollout_dump.config.errors import ConfigError, bad_value
 from verl_rollout_dump.config.loading import NODE, TRAINER_KEYS, load_config
 from verl_rollout_dump.config.schema import DumpConfig
-from verl_rollout_dump.config.sweeps import claim_for_job
 from verl_rollout_dump.config.urls import absolute, is_url
+from verl_rollout_dump.storage.sweep_claim import claim_for_job
 
 
 def write_resolved(config: DictConfig) -> DumpConfig:

@@ -6,10 +6,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from verl_rollout_dump.callback import RolloutDumpCallback
+from verl_rollout_dump.batch.rollout_batch import RolloutBatch
+from verl_rollout_dump.dump.callback import RolloutDumpCallback
 from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.reader import read_records
-from verl_rollout_dump.rollouts import RolloutBatch
 
 LEAST_FREE = 1 << 30  # bytes; a step of 4096 responses of 8192 tokens is about 42 MB
 TRIED = {"input": "2+2=", "output": "4", "gts": None, "score": 1.0, "step": 1}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from verl_rollout_dump.integrations.verl_probe import MARK
+from verl_rollout_dump.integrations.verl.probe import MARK
 
 TIMEOUT_SECONDS = 300
 # What the probe must not leave behind: Hydra's output directories.
@@ -48,7 +48,7 @@ def run_probe(arguments: Sequence[str]) -> Probe:
     """Run the probe with the arguments of a user's command line."""
     with tempfile.TemporaryDirectory(prefix="rollout-dump-doctor-") as folder:
         places = (f"hydra.run.dir={folder}/run", f"hydra.sweep.dir={folder}/sweep")
-        command = [sys.executable, "-m", "verl_rollout_dump.integrations.verl_probe", *arguments, *places, *QUIET]
+        command = [sys.executable, "-m", "verl_rollout_dump.integrations.verl.probe", *arguments, *places, *QUIET]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
     lines = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
     return Probe([json.loads(line) for line in lines], done.stderr)

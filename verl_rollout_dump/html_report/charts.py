@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from verl_rollout_dump.reader.optional import require
-from verl_rollout_dump.stats import NumberSummary, StepStats
+from verl_rollout_dump.analysis.stats import NumberSummary, StepStats
+from verl_rollout_dump.reader.optional_imports import require
 
 VEGA_LITE = "6.1"
 WIDTH, HEIGHT = 420, 180  # pixels

@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
+from verl_rollout_dump.analysis.formatting import printable
 from verl_rollout_dump.cli.output import json_text
-from verl_rollout_dump.cli.text import printable
 from verl_rollout_dump.reader import Record
-from verl_rollout_dump.reader.roles import extras_of, text_of, value_of
+from verl_rollout_dump.reader.field_names import extras_of, text_of, value_of
 
 LONGEST = 4000  # characters of a text
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

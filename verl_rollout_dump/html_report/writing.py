@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from verl_rollout_dump.cli.choosing import Choice
-from verl_rollout_dump.cli.text import figure, one_line, percent, readable_size
-from verl_rollout_dump.diff import PromptChange, prompt_changes, scored_records
-from verl_rollout_dump.groups import groups_of_step
+from verl_rollout_dump.analysis.diff import PromptChange, prompt_changes, scored_records
+from verl_rollout_dump.analysis.formatting import figure, one_line, percent, readable_size
+from verl_rollout_dump.analysis.groups import groups_of_step
+from verl_rollout_dump.analysis.selection import Choice
+from verl_rollout_dump.analysis.stats import NumberSummary, StepStats, step_stats
 from verl_rollout_dump.html_report.charts import histogram, shares_chart, summary_chart
 from verl_rollout_dump.html_report.page import charts, heading, page, record_details, table
 from verl_rollout_dump.reader import Dump, DumpReadError
+from verl_rollout_dump.reader.field_names import text_of
 from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress
-from verl_rollout_dump.reader.roles import text_of
-from verl_rollout_dump.stats import NumberSummary, StepStats, step_stats
-from verl_rollout_dump.step_ranges import format_steps
+from verl_rollout_dump.storage.step_files import format_steps
 
 EXTRAS_SHOWN = 24
 EXAMPLES = 5

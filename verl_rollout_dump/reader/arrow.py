@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from verl_rollout_dump.reader.optional import require
+from verl_rollout_dump.reader.optional_imports import require
 from verl_rollout_dump.serialization import decode_markers
 
 if TYPE_CHECKING:

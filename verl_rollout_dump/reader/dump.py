@@ -218,7 +218,7 @@ class Dump:
 
 def shown_steps(steps: list[int]) -> str:
     """Return a list of steps for people, short."""
-    from verl_rollout_dump.step_ranges import format_steps
+    from verl_rollout_dump.storage.step_files import format_steps
 
     text = format_steps(steps)
     return text if len(text) <= 200 else f"{text[:200]}…"

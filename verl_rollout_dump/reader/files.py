@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from verl_rollout_dump.lineage import lineage_parts, superseded_files
 from verl_rollout_dump.reader.errors import DumpReadError
-from verl_rollout_dump.run_record import FILENAME
-from verl_rollout_dump.shards import shard_folders
+from verl_rollout_dump.storage.lineage import lineage_parts, superseded_files
+from verl_rollout_dump.storage.run_record import FILENAME
+from verl_rollout_dump.storage.step_files import shard_folders
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 LAST_NUMBER = re.compile(r"(\d+)[^\d]*\Z")

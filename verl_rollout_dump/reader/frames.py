@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_rollout_dump.reader.optional import require
+from verl_rollout_dump.reader.optional_imports import require
 
 if TYPE_CHECKING:
     from verl_rollout_dump.reader.dump import Dump

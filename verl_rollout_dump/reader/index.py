@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verl_rollout_dump.reader.errors import UNREADABLE, DumpReadError, Problem
+from verl_rollout_dump.reader.field_names import prompt_uid, score_of, text_of
 from verl_rollout_dump.reader.files import DumpFile
 from verl_rollout_dump.reader.lines import LONGEST_LINE, Line, read_lines
 from verl_rollout_dump.reader.parsing import Record, excerpt, record_of
-from verl_rollout_dump.reader.roles import prompt_uid, score_of, text_of
 from verl_rollout_dump.reader.streams import open_stream
 
 # name -> dtype of each column; offsets and lengths are bytes of the uncompressed file.

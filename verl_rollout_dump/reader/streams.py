@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 import orjson
 
 from verl_rollout_dump.reader.errors import DumpReadError
-from verl_rollout_dump.reader.optional import require
+from verl_rollout_dump.reader.optional_imports import require
 
 BLOCK = 4 << 20  # bytes read at a time
 ROWS_PER_READ = 256

@@ -9,12 +9,11 @@ types (verl-project/verl#6167), `str_fallback` writes `str()` of what JSON does 
 never invalid JSON and never silently. Foreign libraries are recognised by name and never imported.
 """
 
-from verl_rollout_dump.serialization.errors import ConversionError
 from verl_rollout_dump.serialization.markers import decode_markers
 from verl_rollout_dump.serialization.report import ConversionReport, ConversionWarning
 from verl_rollout_dump.serialization.serializer import Serializer
 from verl_rollout_dump.serialization.text import encode_insides, encode_record, escape_line_separators, repair_text
-from verl_rollout_dump.serialization.values import JsonValue
+from verl_rollout_dump.serialization.values import ConversionError, JsonValue
 
 __all__ = [
     "ConversionError",

@@ -18,7 +18,7 @@ from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.values import JsonValue
 
 if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.walk import Walk
+    from verl_rollout_dump.serialization.conversion import Walk
 
 RecordOf: TypeAlias = Callable[[int], int]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from verl_rollout_dump.config.schema import Strategy
-from verl_rollout_dump.serialization import alike, arrays, lists, pandas_types, torch_types
-from verl_rollout_dump.serialization.errors import ConversionError
-from verl_rollout_dump.serialization.lookup import find_rule
+from verl_rollout_dump.serialization import arrays, lists, pandas_types, torch_types
+from verl_rollout_dump.serialization import column_shapes as alike
 from verl_rollout_dump.serialization.report import Node
-from verl_rollout_dump.serialization.values import JsonValue, type_name
+from verl_rollout_dump.serialization.rulebook import find_rule
+from verl_rollout_dump.serialization.values import ConversionError, JsonValue, type_name
 
 if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.walk import Walk
+    from verl_rollout_dump.serialization.conversion import Walk
 
 
 def column(walk: Walk, values: Any, node: Node) -> list[JsonValue]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from verl_rollout_dump.config.schema import SerializationConfig
-from verl_rollout_dump.serialization.alike import SURVEYED
+from verl_rollout_dump.serialization.column_shapes import SURVEYED
 from verl_rollout_dump.serialization.lists import ATOMS
 
 CONTAINERS = SURVEYED - ATOMS

@@ -20,7 +20,7 @@ from verl_rollout_dump.serialization.text import non_finite_text, repair_text, w
 from verl_rollout_dump.serialization.values import JsonValue, type_name
 
 if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.walk import Walk
+    from verl_rollout_dump.serialization.conversion import Walk
 
 # What Python's repr() and JSON agree on closely enough to spell a tuple.
 SPELLED = (type(None), bool, int, float, str)

@@ -12,13 +12,13 @@ import numpy as np
 from verl_rollout_dump.config.schema import SerializationConfig
 from verl_rollout_dump.serialization import arrays
 from verl_rollout_dump.serialization.arrays import RecordOf
-from verl_rollout_dump.serialization.natives import WORD
+from verl_rollout_dump.serialization.json_types import WORD
 from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.text import are_encodable
 from verl_rollout_dump.serialization.values import JsonValue
 
 if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.walk import Walk
+    from verl_rollout_dump.serialization.conversion import Walk
 
 # (walk, items, place of the items, record of an item) -> JSON-ready items, or None: go through them one by one.
 # The list is the walk's own, so that what needs no change is returned as it is.

@@ -10,12 +10,12 @@ import numpy as np
 import orjson
 
 from verl_rollout_dump.serialization import arrays
-from verl_rollout_dump.serialization.durations import duration_of_unit
 from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.stdlib_types import duration_of_unit
 from verl_rollout_dump.serialization.values import JsonValue, type_name
 
 if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.walk import Walk
+    from verl_rollout_dump.serialization.conversion import Walk
 
 
 def ndarray(walk: Walk, value: np.ndarray, node: Node, depth: int) -> JsonValue:

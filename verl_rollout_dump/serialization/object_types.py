@@ -11,7 +11,7 @@ from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.values import JsonValue, type_name
 
 if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.walk import Walk
+    from verl_rollout_dump.serialization.conversion import Walk
 
 
 def dataclass(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:

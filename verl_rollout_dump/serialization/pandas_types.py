@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verl_rollout_dump.serialization.durations import duration_of_unit
 from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.stdlib_types import duration_of_unit
 from verl_rollout_dump.serialization.values import JsonValue
 
 if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.walk import Walk
+    from verl_rollout_dump.serialization.conversion import Walk
 
 
 def timedelta(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:

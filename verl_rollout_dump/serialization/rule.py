@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from verl_rollout_dump.serialization.values import JsonValue
 
 if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.conversion import Walk
     from verl_rollout_dump.serialization.report import Node
-    from verl_rollout_dump.serialization.walk import Walk
 
 # (walk, value, node of the report, depth) -> JSON-ready value. The depth is that of the containers around the
 # value, and for a rule that nests, the value itself among them.

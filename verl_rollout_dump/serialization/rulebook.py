@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +12,15 @@ import numpy as np
 
 from verl_rollout_dump.config.schema import NonFinite, SerializationConfig, Strategy, Unknown
 from verl_rollout_dump.serialization import keys, lists, object_types, rule, stdlib_types
-from verl_rollout_dump.serialization.lookup import find_rule, names
 from verl_rollout_dump.serialization.report import Kind, kind_of
 from verl_rollout_dump.serialization.rule import Converter, Extent, Rule
-from verl_rollout_dump.serialization.table import NATIVE
+from verl_rollout_dump.serialization.table import NATIVE, RULE_OF
 from verl_rollout_dump.serialization.text import non_finite_text
 from verl_rollout_dump.serialization.values import JsonValue, package_name, type_name
 
 if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.conversion import Walk
     from verl_rollout_dump.serialization.report import Node
-    from verl_rollout_dump.serialization.walk import Walk
 
 # A program that makes classes without end must not fill the memory with what is known of them.
 KNOWN_TYPES = 10_000
@@ -150,3 +149,34 @@ def entry(kind: type[Any], followed: Rule, convert: Converter, found: Rule) -> E
 ENTRIES = {Strategy.early_convert.value: entry_of_type, Strategy.str_fallback.value: entry_as_text}
 KEY_TEXT = {Strategy.early_convert.value: keys.spelled_by_rules, Strategy.str_fallback.value: keys.spelled_by_str}
 WHOLE_LISTS = {Strategy.early_convert.value: lists.WITH_NUMPY, Strategy.str_fallback.value: lists.WITH_DOUBLES}
+
+
+# The base classes and the attributes of a class, whatever its metaclass makes of such questions.
+BASES = type.__dict__["__mro__"].__get__
+NAMESPACE = type.__dict__["__dict__"].__get__
+
+# What a class has that belongs to no base class with a name.
+MARKS = {
+    "_is_tensorclass": "marked.tensorclass",
+    "__attrs_attrs__": "marked.attrs",
+    "__dataclass_fields__": "marked.dataclass",
+    "__next__": "marked.iterator",
+    "__anext__": "marked.iterator",
+}
+
+
+def find_rule(kind: type[Any]) -> Rule | None:
+    """Return the rule of a type, None if there is none."""
+    return next((RULE_OF[name] for name in names(kind) if name in RULE_OF), None)
+
+
+def names(kind: type[Any]) -> Iterator[str]:
+    """Yield the names a rule may know a type by: those of its base classes, then the marks its classes bear.
+
+    Neither isinstance() nor a method of the type is asked: either may be overridden, and raise.
+    """
+    bases = BASES(kind)
+    yield from map(package_name, bases)
+    for mark, name in MARKS.items():
+        if any(mark in NAMESPACE(base) for base in bases):
+            yield name

@@ -6,11 +6,11 @@ from typing import Any
 
 from verl_rollout_dump.config.schema import SerializationConfig
 from verl_rollout_dump.serialization.columns import column
+from verl_rollout_dump.serialization.conversion import Walk
 from verl_rollout_dump.serialization.copies import copied
 from verl_rollout_dump.serialization.report import ConversionReport
 from verl_rollout_dump.serialization.rulebook import Rulebook
 from verl_rollout_dump.serialization.values import JsonValue
-from verl_rollout_dump.serialization.walk import Walk
 
 
 class Serializer:

@@ -7,14 +7,8 @@ is imported.
 
 from __future__ import annotations
 
-from verl_rollout_dump.serialization import (
-    natives,
-    numpy_types,
-    object_types,
-    pandas_types,
-    stdlib_types,
-    torch_types,
-)
+from verl_rollout_dump.serialization import json_types as natives
+from verl_rollout_dump.serialization import numpy_types, object_types, pandas_types, stdlib_types, torch_types
 from verl_rollout_dump.serialization.rule import OUTCOMES, Rule
 
 # What JSON has itself. Both strategies write these alike, subclasses included.

@@ -12,7 +12,7 @@ from verl_rollout_dump.serialization.report import Node
 from verl_rollout_dump.serialization.values import JsonValue, type_name
 
 if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.walk import Walk
+    from verl_rollout_dump.serialization.conversion import Walk
 
 # numpy has no such floats (pytorch/pytorch#110285); each is exactly a double.
 VIA_DOUBLE = ("torch.bfloat16", "torch.float8")

@@ -1,7 +1,16 @@
-"""Dumps in remote stores (`path.dir=s3://bucket/run`), through fsspec, by way of a spool on this machine."""
+"""The files of a dump: their names, how they are written whole, who may write them, and remote stores."""
 
-from verl_rollout_dump.storage.remote_directory import RemoteDirectory
-from verl_rollout_dump.storage.store import Store, StoreError
-from verl_rollout_dump.storage.upload import upload_spool
+from __future__ import annotations
 
-__all__ = ["RemoteDirectory", "Store", "StoreError", "upload_spool"]
+from typing import Any
+
+__all__ = ["Store", "StoreError", "upload_spool"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what users need of remote stores at its first use: it brings fsspec in (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from verl_rollout_dump.storage import remote
+
+    return getattr(remote, name)

@@ -10,15 +10,17 @@ which key, which type, what to return instead. What was written stays in `output
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from verl_rollout_dump.verl_cpu.losses import losses_of
+from verl_rollout_dump.serialization.table import RULES
 from verl_rollout_dump.verl_cpu.prepare import MODELS
 from verl_rollout_dump.verl_cpu.train import ASSETS_ROOT, INTERRUPTED, ensure_assets, environment, interrupt, train
 
@@ -101,3 +103,36 @@ def judge(dump: Path) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+RUN_RECORD = "run.json"
+# Lossy by the letter, since another type is read back, but the value is all there.
+VALUE_IS_THERE = {"key_to_text", "key_collision", "reserved_key", "non_finite_string"}
+RULE_OF = {rule.name: rule for rule in RULES}
+
+
+def lossy_warnings(conversions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each kind of loss among the conversions of a report."""
+    return [
+        f"field {found['field']!r}{' at ' + found['path'] if found['path'] else ''}, record {found['first_record']}: "
+        f"{found['count']} x {found['type']} would be written as {rule.output} ({rule.name}); {rule.instead}"
+        for found in conversions
+        if (rule := RULE_OF[found["rule"]]).lossy and rule.name not in VALUE_IS_THERE
+    ]
+
+
+def losses_of(dump: Path) -> list[str]:
+    """Return a sentence for each loss of the last attempt that wrote a dump; none: every value is there.
+
+    Raises OSError where there is no dump.
+    """
+    record = json.loads((dump / RUN_RECORD).read_bytes())
+    report = record["report"]
+    losses = lossy_warnings(report["conversions"])
+    losses += [f"{what}, {count} times" for what, count in {**report["fields"], **report["failures"]}.items()]
+    losses += [f"step {step} is missing" for step in [*report["steps_failed"], *report["steps_dropped"]]]
+    if record["state"] != "complete":
+        losses.append(f"the dump is {record['state']}, not complete")
+    if not report["records_written"]:
+        losses.append("not one rollout was written")
+    return losses

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from types import ModuleType
 
-from verl_rollout_dump.post_import import when_imported
+from verl_rollout_dump.integrations.post_import import when_imported
 
 ROLLOUT_NAME = "transformers_cpu"  # the value of actor_rollout_ref.rollout.name
 

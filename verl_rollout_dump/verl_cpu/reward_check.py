@@ -18,13 +18,12 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from verl_rollout_dump.batch.rollout_batch import columns_of
 from verl_rollout_dump.config import load_config
 from verl_rollout_dump.config.schema import SerializationConfig
-from verl_rollout_dump.rollouts import columns_of
 from verl_rollout_dump.serialization import ConversionReport, Serializer
-from verl_rollout_dump.serialization.errors import ConversionError
-from verl_rollout_dump.serialization.values import type_name
-from verl_rollout_dump.verl_cpu.losses import lossy_warnings
+from verl_rollout_dump.serialization.values import ConversionError, type_name
+from verl_rollout_dump.verl_cpu.ci import lossy_warnings
 
 QUESTIONS = 4
 ADVICE = "return numbers, text, lists and dicts"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from verl_rollout_dump.reader.optional import require
+from verl_rollout_dump.reader.optional_imports import require
 
 
 def run_viewer(path: Path) -> None:

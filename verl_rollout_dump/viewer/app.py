@@ -13,13 +13,11 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Footer, Input, Sparkline, Static
 from textual.worker import get_current_worker
 
+from verl_rollout_dump.analysis.where import Condition, WhereError, parse_where
 from verl_rollout_dump.cli.output import json_text
-from verl_rollout_dump.reader.roles import text_of
-from verl_rollout_dump.viewer.help_screen import HelpScreen
-from verl_rollout_dump.viewer.keys import BINDINGS
-from verl_rollout_dump.viewer.layout import CSS
+from verl_rollout_dump.reader.field_names import text_of
+from verl_rollout_dump.viewer.help_screen import BINDINGS, HelpScreen
 from verl_rollout_dump.viewer.line_list import LineList
-from verl_rollout_dump.viewer.moving import first_of_group, records_from
 from verl_rollout_dump.viewer.record_pane import RecordPane
 from verl_rollout_dump.viewer.rendering import bounds_of, list_line, record_text, step_line
 from verl_rollout_dump.viewer.source import (
@@ -29,9 +27,24 @@ from verl_rollout_dump.viewer.source import (
     RecordLine,
     ViewerSource,
     finite_means,
+    first_of_group,
     next_order,
+    records_from,
 )
-from verl_rollout_dump.where import Condition, WhereError, parse_where
+
+CSS = """
+#left { width: 28; border-right: solid $panel; }
+#curve { height: 3; margin: 0 1; }
+#steps { height: 1fr; }
+#records { width: 2fr; max-width: 70; border-right: solid $panel; }
+#right { width: 3fr; }
+RecordPane { width: 1fr; padding: 0 1; }
+RecordPane:focus { background: $boost; }
+#marked { display: none; border-right: solid $panel; }
+#status { height: 1; background: $panel; padding: 0 1; }
+#question { display: none; border: none; height: 1; background: $boost; }
+"""
+
 
 FOLLOW_SECONDS = 2.0
 DRAW_SECONDS = 0.2  # the curve of scores is drawn anew no more often

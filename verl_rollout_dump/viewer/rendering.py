@@ -7,10 +7,10 @@ import re
 from rich.style import Style
 from rich.text import Text
 
+from verl_rollout_dump.analysis.formatting import BARS, one_line, printable
 from verl_rollout_dump.cli.output import json_text
-from verl_rollout_dump.cli.text import BARS, one_line, printable
 from verl_rollout_dump.reader import Record
-from verl_rollout_dump.reader.roles import extras_of, text_of, value_of
+from verl_rollout_dump.reader.field_names import extras_of, text_of, value_of
 from verl_rollout_dump.viewer.source import GroupLine, ListLine, RecordLine
 
 LONGEST = 200_000  # characters of a text that is shown

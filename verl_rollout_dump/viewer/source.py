@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,11 +10,11 @@ from types import TracebackType
 
 import numpy as np
 
-from verl_rollout_dump.diff import mean_score
-from verl_rollout_dump.groups import Group, groups_of_step
+from verl_rollout_dump.analysis.diff import mean_score
+from verl_rollout_dump.analysis.groups import Group, groups_of_step
+from verl_rollout_dump.analysis.where import Condition
 from verl_rollout_dump.reader import DumpReadError, Record, open_dump
-from verl_rollout_dump.reader.roles import text_of
-from verl_rollout_dump.where import Condition
+from verl_rollout_dump.reader.field_names import text_of
 
 RECORDS_KEPT = 512  # parsed records in memory
 
@@ -159,3 +159,23 @@ def finite_means(source: ViewerSource) -> list[float]:
     """Return the known mean scores in the order of steps."""
     means = (source.mean(step) for step in source.steps)
     return [mean for mean in means if mean is not None and np.isfinite(mean)]
+
+
+def first_of_group(lines: Sequence[ListLine], cursor: int, direction: int) -> int:
+    """Return the line of the first record of the next (1) or previous (-1) group; where there is none, the cursor."""
+    firsts = [number + 1 for number, line in enumerate(lines) if isinstance(line, GroupLine)]
+    if direction > 0:
+        return next((first for first in firsts if first > cursor), cursor)
+    return next((first for first in reversed(firsts) if first < cursor), cursor)
+
+
+def records_from(lines: Sequence[ListLine], cursor: int, direction: int) -> dict[int, int]:
+    """Return index -> line of all records, in the order in which a search from the cursor looks at them.
+
+    Forwards (1), backwards (-1), or forwards with the record under the cursor first (0); around the end of the list.
+    """
+    count = len(lines)
+    step = -1 if direction < 0 else 1
+    start = cursor + (step if direction else 0)
+    around = [(start + step * distance) % count for distance in range(count)]
+    return {line.index: number for number in around if isinstance(line := lines[number], RecordLine)}

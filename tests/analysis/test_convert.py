@@ -1,0 +1,96 @@
+"""Other forms: values and types survive, and what has no one type is told."""
+
+import csv
+import json
+
+import pytest
+
+from verl_rollout_dump.analysis.convert import FORMS, convert_dump
+from verl_rollout_dump.reader import DumpReadError, open_dump
+
+parquet = pytest.importorskip("pyarrow.parquet")
+RECORDS = [
+    {"input": "p\u2028", "score": 1, "extra": {"a": [1, 2], "b": None}, "mixed": 1, "empty": {},
+     "raw": {"$bytes": "AP8="}},
+    {"input": "q", "score": 0.5, "extra": {"a": [], "c": "x"}, "mixed": "one", "empty": {}, "raw": None, "none": None},
+    {"input": None, "score": None, "extra": None, "mixed": None, "empty": None, "raw": {"$bytes": ""}, "late": True},
+]  # fmt: skip
+
+
+@pytest.fixture
+def dump(write_step):
+    write_step("1.jsonl", RECORDS[:2])
+    return open_dump(write_step("2.jsonl", RECORDS[2:]))
+
+
+def test_parquet_keeps_nesting(dump, tmp_path):
+    converted = convert_dump(dump, tmp_path / "x.parquet", "parquet")
+    assert converted == (3, ["empty", "mixed"])
+    table = parquet.read_table(tmp_path / "x.parquet")
+    assert table["extra"].to_pylist() == [
+        {"a": [1, 2], "b": None, "c": None},
+        {"a": [], "b": None, "c": "x"},
+        None,
+    ]
+    assert table["score"].to_pylist() == [1.0, 0.5, None]
+    assert table["mixed"].to_pylist() == ["1", '"one"', None]
+    assert table["empty"].to_pylist() == ["{}", "{}", None]
+    assert table["raw"].to_pylist() == [b"\x00\xff", None, b""]
+    assert table["late"].to_pylist() == [None, None, True]
+    assert str(table.schema.field("none").type) == "string"
+
+
+def test_datasets(dump, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    convert_dump(dump, tmp_path / "set", "datasets")
+    loaded = datasets.load_from_disk(str(tmp_path / "set"))
+    assert loaded["input"][:] == ["p\u2028", "q", None]
+    assert loaded[1]["extra"] == {"a": [], "b": None, "c": "x"}
+    assert dump.to_datasets()[0]["score"] == 1.0
+
+
+def test_arrow(dump, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    convert_dump(dump, tmp_path / "x.arrow", "arrow")
+    with pyarrow.ipc.open_stream(tmp_path / "x.arrow") as stream:
+        assert stream.read_all().equals(dump.to_arrow())
+
+
+def test_csv(dump, tmp_path):
+    convert_dump(dump, tmp_path / "x.csv", "csv")
+    with (tmp_path / "x.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["input"] for row in rows] == ["p\u2028", "q", ""]
+    assert json.loads(rows[0]["extra"]) == {"a": [1, 2], "b": None}
+    assert rows[2]["late"] == "true"
+
+
+def test_jsonl(dump, tmp_path):
+    convert_dump(dump, tmp_path / "x.jsonl", "jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "x.jsonl").read_bytes().splitlines()]
+    assert rows == [{"step": 1 + i // 2, **record} for i, record in enumerate(RECORDS)]
+
+
+def test_pandas_and_polars(dump):
+    pytest.importorskip("pandas")
+    frame = dump.to_pandas()
+    assert list(frame.columns) == [*RECORDS[0], "none", "late"]
+    assert frame["extra"][0] == {"a": [1, 2], "b": None}
+    assert frame["raw"][0] == b"\x00\xff"
+    pytest.importorskip("polars")
+    assert dump.to_polars()["score"].to_list() == [1.0, 0.5, None]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_is_overwritten(dump, tmp_path, form):
+    (tmp_path / "there").write_text("precious")
+    with pytest.raises(DumpReadError, match="nothing is overwritten"):
+        convert_dump(dump, tmp_path / "there", form)
+    assert (tmp_path / "there").read_text() == "precious"
+
+
+def test_the_command_knows_the_form_by_the_name(run, small_dump, tmp_path):
+    assert run("convert", small_dump, "-o", tmp_path / "x.parquet").exit_code == 0
+    assert parquet.read_table(tmp_path / "x.parquet")["acc"].type == "bool"
+    result = run("convert", small_dump, "-o", tmp_path / "x.xls")
+    assert (result.exit_code, "unknown form 'xls'" in result.output) == (2, True)

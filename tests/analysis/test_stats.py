@@ -1,0 +1,69 @@
+"""The figures of a step, by hand."""
+
+import math
+
+import pytest
+
+from verl_rollout_dump.analysis.groups import groups_of_step
+from verl_rollout_dump.analysis.stats import collecting, step_stats, summarize
+from verl_rollout_dump.reader import open_dump
+from verl_rollout_dump.reader.streams import open_stream
+
+
+def stats_of(dump):
+    return list(step_stats(open_dump(dump)))
+
+
+def test_figures(write_step, make_record):
+    given = [
+        {"output": "", "score": 0, "finish_reason": "length", "reward": {"format": 1, "why": "x"}},
+        {"output": "same", "score": 1, "finish_reason": "stop", "reward": {"format": 0}},
+        {"output": "same", "score": 0.5, "finish_reason": "stop"},
+        {"output": "other", "score": 0.5, "finish_reason": "length"},
+    ]
+    (stats,) = stats_of(write_step("3.jsonl", [make_record(3, i, **fields) for i, fields in enumerate(given)]))
+    assert (stats.step, stats.records, stats.unreadable_lines) == (3, 4, 0)
+    assert stats.score.mean == 0.5 and stats.score.min == 0 and stats.score.max == 1 and stats.score.count == 4
+    assert stats.score.std == pytest.approx(math.sqrt(0.125))
+    assert (stats.empty, stats.duplicated, stats.truncated) == (0.25, 0.5, 0.5)
+    assert stats.response_length.mean == 13 / 4
+    assert (stats.groups, stats.groups_without_signal, stats.without_signal) == (2, 1, 0.5)
+    assert stats.extras.keys() == {"acc", "reward.format"}
+    assert stats.extras["reward.format"].mean == 0.5
+    assert stats.as_row()["extras.acc.mean"] == 0.5
+    assert stats.as_row()["score.mean"] == 0.5
+
+
+def test_no_prompt_twice_no_groups(write_step, make_record):
+    (stats,) = stats_of(write_step("1.jsonl", [make_record(1, i, uid=i, input=f"p{i}") for i in range(3)]))
+    assert (stats.groups, stats.without_signal, stats.truncated) == (0, None, None)
+
+
+def test_hostile_values(write_step):
+    (stats,) = stats_of(write_step("1.jsonl", b'{"score": NaN, "output": null}\n{"score": "0.5"}\n{"sc'))
+    assert (stats.records, stats.unreadable_lines, stats.score.mean, stats.score.non_finite) == (2, 1, None, 1)
+
+
+def test_summary_of_nothing():
+    assert summarize([]).mean is None
+    assert summarize([math.inf, 2.0]).mean == 2.0
+
+
+def test_stats_of_many_files_are_in_order(small_dump):
+    assert [(stats.step, stats.score.mean) for stats in stats_of(small_dump)] == [(1, 0.5), (2, 0.5), (10, 1.0)]
+
+
+def test_only_the_files_of_the_steps_are_read(small_dump, monkeypatch):
+    opened = []
+    monkeypatch.setattr(collecting, "open_stream", lambda path: opened.append(path.name) or open_stream(path))
+    assert [stats.step for stats in step_stats(open_dump(small_dump), {2, 10})] == [2, 10]
+    assert opened == ["2.jsonl", "10.jsonl"]
+
+
+def test_groups(small_dump):
+    groups = groups_of_step(open_dump(small_dump), 10)
+    assert [(group.indexes, group.scores, group.has_signal) for group in groups] == [
+        ([0, 1], [1.0, 1.0], False),
+        ([2, 3], [1.0, 1.0], False),
+    ]
+    assert [group.has_signal for group in groups_of_step(open_dump(small_dump), 1)] == [True, True]

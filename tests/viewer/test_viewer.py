@@ -1,0 +1,254 @@
+"""The viewer, used by its keys."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+pytest.importorskip("textual")
+
+from textual.widgets import Static
+
+from verl_rollout_dump.viewer.app import ViewerApp
+from verl_rollout_dump.viewer.help_screen import HelpScreen
+from verl_rollout_dump.viewer.source import GroupLine, RecordLine, ViewerSource, first_of_group, records_from
+
+SIZE = (150, 40)
+
+
+def shown(app, pane="record"):
+    return str(getattr(app, f"{pane}_pane").query_one(Static).render())
+
+
+def listed(app):
+    return [str(app._line_text(number, 60)).strip() for number in range(app.record_list.count)]
+
+
+def status(app):
+    return str(app.status_line.render())
+
+
+async def settle(app, pilot):
+    """Wait until the list is there and nothing changes any more."""
+    seen = []
+    while len(seen) < 3 or len({*seen[-3:]}) > 1 or not seen[-1][0]:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        seen.append((status(app), shown(app)))
+
+
+async def press(app, pilot, *keys):
+    for key in keys:
+        await pilot.press(key)
+        await settle(app, pilot)
+
+
+def use(dump, keys_and_checks):
+    """Open the viewer, and give its app, its pilot and a function that presses keys to a coroutine."""
+
+    async def session():
+        with ViewerSource(dump) as source:
+            app = ViewerApp(source)
+            async with app.run_test(size=SIZE) as pilot:
+                await settle(app, pilot)
+                await keys_and_checks(app, pilot, lambda *keys: press(app, pilot, *keys))
+
+    asyncio.run(session())
+
+
+def test_the_last_step_is_shown_by_groups(small_dump):
+    async def check(app, pilot, press):
+        assert listed(app) == [
+            "▼ group 1 1 no signal prompt 0",
+            "0      1 response 10.0",
+            "1      1 response 10.1",
+            "▼ group 2 1 no signal prompt 1",
+            "2      1 response 10.2",
+            "3      1 response 10.3",
+        ]
+        assert "step 10, index 0   score 1.0" in shown(app)
+        assert "response 10.0" in shown(app) and "acc = true" in shown(app)
+        assert status(app) == "step 10  ·  4 records  ·  groups"
+        assert list(app.curve.data) == [0.5, 0.5, 1.0]
+
+    use(small_dump, check)
+
+
+def test_moving(small_dump):
+    async def check(app, pilot, press):
+        await press("j")
+        assert "index 1 " in shown(app)
+        await press("]")
+        assert "index 2 " in shown(app)
+        await press("G")
+        assert "index 3 " in shown(app)
+        await press("[")
+        assert "index 2 " in shown(app)
+        await press("[")
+        assert "index 0 " in shown(app)
+        await press("<")
+        assert status(app).startswith("step 2 ") and "step 2, index 0" in shown(app)
+        await press("<", "<", "<")
+        assert status(app).startswith("step 1 ")
+        await press(">", ">")
+        assert status(app).startswith("step 10 ")
+        await pilot.click("#records", offset=(10, 4))
+        await settle(app, pilot)
+        assert "index 2 " in shown(app)
+
+    use(small_dump, check)
+
+
+def test_sorting(small_dump):
+    async def check(app, pilot, press):
+        await press("<", "s")
+        assert listed(app) == [
+            "0      0 response 2.0",
+            "2      0 response 2.2",
+            "1      1 response 2.1",
+            "3      1 response 2.3",
+        ]
+        await press("s")
+        assert listed(app)[0] == "1      1 response 2.1"
+        assert status(app).endswith("best first")
+
+    use(small_dump, check)
+
+
+def test_filter(small_dump):
+    async def check(app, pilot, press):
+        await press("<", "f", *"score==1", "enter")
+        assert listed(app) == [
+            "▼ group 1 0.5 prompt 0",
+            "1      1 response 2.1",
+            "▼ group 2 0.5 prompt 1",
+            "3      1 response 2.3",
+        ]
+        assert status(app) == "step 2  ·  2 records  ·  groups  ·  filter: score==1"
+        await press("f", *"<", "enter")
+        assert app.question.display  # a mistake can be put right
+        await press("escape", "f")
+        app.question.value = "score > 5"
+        await press("enter")
+        assert listed(app) == [] and "No record of this step passes" in shown(app)
+        await press("j", "]", "m", "y", "n")
+        await press("f")
+        app.question.value = ""
+        await press("enter")
+        assert len(listed(app)) == 6
+
+    use(small_dump, check)
+
+
+def test_search(small_dump):
+    async def check(app, pilot, press):
+        await press("slash", *"PROMPT 1", "enter")
+        assert "index 2 " in shown(app)
+        await press("n")
+        assert "index 3 " in shown(app)
+        await press("n")
+        assert "index 2 " in shown(app)
+        await press("N")
+        assert "index 3 " in shown(app)
+        await press("slash")
+        app.question.value = "nowhere"
+        await press("enter")
+        assert "index 3 " in shown(app)
+
+    use(small_dump, check)
+
+
+def test_compare_and_copy(small_dump):
+    async def check(app, pilot, press):
+        await press("c")
+        assert not app.marked_pane.display
+        await press("m", "]", "c")
+        assert app.marked_pane.display
+        assert "◆ step 10, index 0" in shown(app, "marked") and "index 2 " in shown(app)
+        await press("y")
+        assert app.clipboard == "response 10.2"
+        await press("Y")
+        assert json.loads(app.clipboard)["uid"] == "uid10p1_0_0"
+        await press("c")
+        assert not app.marked_pane.display
+
+    use(small_dump, check)
+
+
+def test_help(small_dump):
+    async def check(app, pilot, press):
+        await press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        app._show_scores()  # what goes on behind the help
+        app.load_lines(0)
+        await settle(app, pilot)
+        await press("escape")
+        assert not isinstance(app.screen, HelpScreen)
+
+    use(small_dump, check)
+
+
+def test_follow(small_dump, write_step, make_record):
+    async def check(app, pilot, press):
+        write_step("11.jsonl", [make_record(11, 0, output="new")])
+        app._look_for_new_steps()
+        await settle(app, pilot)
+        assert status(app).startswith("step 10 ")
+        await press("F")
+        app._look_for_new_steps()
+        await settle(app, pilot)
+        assert status(app) == "step 11  ·  1 records  ·  groups  ·  following"
+        assert "new" in shown(app)
+
+    use(small_dump, check)
+
+
+def test_hostile_records(write_step, make_record):
+    hostile = "\x1b[2J [bold]x[/] [/] \x00 \u202e"
+    dump = write_step("1.jsonl", [make_record(1, 0, output=hostile, score="high"), {"x": [1]}, {"output": None}])
+    (dump / "2.jsonl").write_bytes(b"")
+
+    async def check(app, pilot, press):
+        assert listed(app) == []
+        await press("<")
+        assert r"\x1b[2J [bold]x[/] [/] \x00 \u202e" in shown(app)
+        assert len(listed(app)) == 5
+        await press("G", "s", "s", "s")
+
+    use(dump, check)
+
+
+def test_many_records_open_at_once(write_step):
+    dump = write_step(
+        "1.jsonl", b"".join(b'{"input": "p%d", "output": "o", "score": 1}\n' % (i // 8) for i in range(50_000))
+    )
+
+    async def check(app, pilot, press):
+        begun = time.monotonic()
+        await press("G")
+        assert "index 49999" in shown(app)
+        assert time.monotonic() - begun < 5
+
+    use(dump, check)
+
+
+def test_places():
+    lines = [GroupLine(1, None), *(RecordLine(i, 0, 1, 1) for i in (0, 1)), GroupLine(2, None), RecordLine(2, 0, 2, 1)]
+    assert [first_of_group(lines, 1, direction) for direction in (1, -1)] == [4, 1]
+    assert list(records_from(lines, 2, 1).values()) == [4, 1, 2]
+    assert list(records_from(lines, 2, 0).values()) == [2, 4, 1]
+    assert list(records_from(lines, 2, -1).values()) == [1, 4, 2]
+
+
+def test_snapshot(small_dump, monkeypatch, request):
+    pytest.importorskip("pytest_textual_snapshot")
+    snap_compare = request.getfixturevalue("snap_compare")
+    monkeypatch.chdir(small_dump.parent)
+
+    async def go_to_a_record(pilot):
+        await settle(pilot.app, pilot)
+        await press(pilot.app, pilot, "<", "j")
+
+    with ViewerSource(small_dump) as source:
+        assert snap_compare(ViewerApp(source), terminal_size=(120, 30), run_before=go_to_a_record)

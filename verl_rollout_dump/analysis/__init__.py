@@ -1,0 +1,1 @@
+"""Questions about a dump and their answers; `cli`, `viewer` and `html_report` show them."""

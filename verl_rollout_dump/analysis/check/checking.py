@@ -1,0 +1,207 @@
+"""From what was seen to findings."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from verl_rollout_dump.analysis.check.findings import KINDS, Finding
+from verl_rollout_dump.analysis.check.observing import FileObservation, observe_files
+from verl_rollout_dump.analysis.stringified import TEXT_ELIDED
+from verl_rollout_dump.reader import Dump, DumpReadError
+from verl_rollout_dump.reader.files import read_run_records, step_of_name
+from verl_rollout_dump.reader.index import NO_STEP
+from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress
+from verl_rollout_dump.storage.lineage import missing_parts, superseded_files
+from verl_rollout_dump.storage.step_files import format_steps, parse_steps
+
+Observations = list[FileObservation]
+LOST = ("steps_failed", "steps_dropped")  # of the report in run.json
+LOST_OF_ATTEMPT = ("failed", "dropped")
+
+
+def check_dump(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore_progress) -> list[Finding]:
+    """Read a dump through and return what is wrong with it, errors first. `on_progress` gets bytes done."""
+    seen = [file for some in for_files(observe_files, dump.files, workers, on_progress) for file in some]
+    findings = [finding for check in CHECKS for finding in check(dump, seen)]
+    order = list(KINDS)
+    return sorted(findings, key=lambda finding: (finding.severity, order.index(finding.kind)))
+
+
+def lines(dump: Dump, seen: Observations) -> Iterator[Finding]:
+    """Lines that are not what they should be."""
+    totals: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for file in seen:
+        totals += file.lines
+        for kind in file.lines:
+            first.setdefault(kind, file.first[kind])
+    for kind, count in totals.items():
+        yield Finding(kind, KINDS[kind].meaning, count, first[kind])
+
+
+def empty_files(dump: Dump, seen: Observations) -> Iterator[Finding]:
+    """Files without records."""
+    empty = [file.path.name for file in seen if not file.records]
+    if empty:
+        yield Finding("empty file", KINDS["empty file"].meaning, len(empty), empty[0])
+
+
+def steps_in_order(dump: Dump, seen: Observations) -> Iterator[Finding]:
+    """Gaps between steps, and steps that two files hold."""
+    steps = sorted({*steps_seen(seen), *(file.step for file in seen if file.step is not None)})
+    every = smallest_distance(steps)
+    missing = sorted(set(range(steps[0], steps[-1], every)) - set(steps)) if steps else []
+    if missing:
+        yield Finding("gap", f"steps {format_steps(missing)} are missing", len(missing))
+    places: defaultdict[tuple[int, Path], list[Path]] = defaultdict(list)
+    for file in seen:
+        if file.step is not None:
+            places[file.step, file.path.parent].append(file.path)
+    for (step, _), paths in places.items():
+        if len(paths) > 1:
+            names = ", ".join(path.name for path in paths)
+            yield Finding("doubled step", f"step {step} is in {names}", len(paths), paths[1].name)
+
+
+def steps_seen(seen: Observations) -> list[int]:
+    """Return the steps that there are records of, rising."""
+    return sorted({step for file in seen for step in file.steps if step != NO_STEP})
+
+
+def smallest_distance(steps: list[int]) -> int:
+    """Return how far the nearest steps are apart: a dump of every 10th step has no gaps."""
+    return min((later - earlier for earlier, later in pairwise(steps)), default=1)
+
+
+def doubles(dump: Dump, seen: Observations) -> Iterator[Finding]:
+    """Records and uids that are there twice within a file."""
+    for kind, name in (("doubled record", "doubled_records"), ("doubled uid", "doubled_uids")):
+        files = [file for file in seen if getattr(file, name)]
+        if files:
+            count = sum(getattr(file, name) for file in files)
+            yield Finding(kind, KINDS[kind].meaning, count, files[0].path.name)
+
+
+def even_steps(dump: Dump, seen: Observations) -> Iterator[Finding]:
+    """Steps with another number of records than most."""
+    sizes: Counter[int] = Counter()
+    for file in seen:
+        sizes += file.steps
+    usual = Counter(sizes.values()).most_common(1)[0][0] if sizes else 0
+    uneven = sorted(step for step, size in sizes.items() if size != usual and step != NO_STEP)
+    if uneven:
+        message = f"steps {format_steps(uneven)} do not have {usual} records, as most have"
+        yield Finding("uneven steps", message, len(uneven), f"step {uneven[0]}: {sizes[uneven[0]]} records")
+
+
+def same_keys(dump: Dump, seen: Observations) -> Iterator[Finding]:
+    """Records with other keys than most."""
+    keys: Counter[tuple[str, ...]] = Counter()
+    for file in seen:
+        keys += file.keys
+    if len(keys) < 2:
+        return
+    (usual, _), *others = keys.most_common()
+    found = next(file.path.name for file in seen if others[0][0] in file.keys)
+    names = set(usual).symmetric_difference(others[0][0])
+    what = f"{', '.join(sorted(names))} not in all records" if names else "in another order"
+    yield Finding("different keys", f"{len(keys)} sets of keys: {what}", sum(n for _, n in others), found)
+
+
+def same_types(dump: Dump, seen: Observations) -> Iterator[Finding]:
+    """Fields whose values have different types, or were turned into text."""
+    for path, counts in types_of_fields(seen).items():
+        yield from stringified(path, counts, seen)
+        kinds = {kind.partition("_")[0] for kind in counts} - {"null"}
+        if len(kinds) > 1 and not kinds <= {"number", "boolean"}:
+            told = ", ".join(f"{kind} ({count})" for kind, count in counts.most_common())
+            rarest = counts.most_common()[-1][1]
+            yield Finding("different types", f"{path}: {told}", rarest, path)
+
+
+def types_of_fields(seen: Observations) -> dict[str, Counter[str]]:
+    """Return how often each field has each type in the whole dump."""
+    types: dict[str, Counter[str]] = {}
+    for file in seen:
+        for path, counts in file.types.items():
+            types.setdefault(path, Counter()).update(counts)
+    return types
+
+
+def stringified(path: str, counts: Counter[str], seen: Observations) -> Iterator[Finding]:
+    """Values of a field that became text. Numbers count only where every text of the field is one."""
+    for kind in [kind for kind in counts if kind.startswith("text_")]:
+        if kind in ("text_number", "text_boolean") and counts["text"]:
+            continue
+        first = next(file.first[f"{kind} {path}"] for file in seen if f"{kind} {path}" in file.first)
+        name = "elided" if kind == TEXT_ELIDED else "stringified"
+        yield Finding(name, f"{path}: {kind.removeprefix('text_')}s as text", counts[kind], first)
+
+
+def run_record(dump: Dump, seen: Observations) -> Iterator[Finding]:
+    """What the `run.json` of every writer says, against what is there."""
+    if not dump.path.is_dir():
+        return
+    try:
+        runs = read_run_records(dump.path)
+    except DumpReadError as error:
+        yield Finding("broken run.json", str(error), where="run.json")
+        return
+    yield from written_steps(runs, steps_present(dump, seen))
+    if any(run.get("state") == "failed" for run in runs):
+        yield Finding("run failed", KINDS["run failed"].meaning, where="run.json")
+    if runs and (lacking := missing_parts(dump.path)):
+        yield Finding("missing part", f"steps {format_steps(lacking)} lack files", sum(lacking.values()), "shards")
+
+
+def steps_present(dump: Dump, seen: Observations) -> set[int]:
+    """Return the steps that there are files of, those included that a later attempt made void."""
+    void = {step for path in superseded_files(dump.path) if (step := step_of_name(path.name)) is not None}
+    return {*steps_seen(seen), *(file.step for file in seen if file.step is not None), *void}
+
+
+def written_steps(runs: list[dict[str, Any]], present: set[int]) -> Iterator[Finding]:
+    """Steps that the run wrote and that are not there, and those it says are lost."""
+    attempts = [attempt for run in runs for attempt in run.get("attempts") or []]
+    written = {step for attempt in attempts for step in parse_steps(attempt.get("steps") or "")}
+    missing = sorted(written - present)
+    if missing:
+        yield Finding("missing step", f"steps {format_steps(missing)} were written and are gone", len(missing))
+    reports = [run.get("report") or {} for run in runs]
+    lost = {step for report in reports for name in LOST for step in report.get(name) or []}
+    lost |= {step for attempt in attempts for name in LOST_OF_ATTEMPT for step in parse_steps(attempt.get(name) or "")}
+    lost -= present
+    if lost:
+        yield Finding("lost step", f"steps {format_steps(lost)} failed or were dropped", len(lost), "run.json")
+
+
+def leftovers(dump: Dump, seen: Observations) -> Iterator[Finding]:
+    """Files that a dead attempt left."""
+    found = sorted(dump.path.glob("*.jsonl*.tmp")) if dump.path.is_dir() and not is_running(dump) else []
+    if found:
+        yield Finding("leftover", KINDS["leftover"].meaning, len(found), found[0].name)
+
+
+def is_running(dump: Dump) -> bool:
+    """Say whether a run is writing into the dump now, as far as `run.json` knows."""
+    try:
+        return (dump.run or {}).get("state") == "running"
+    except DumpReadError:
+        return False
+
+
+CHECKS: tuple[Callable[[Dump, Observations], Iterator[Finding]], ...] = (
+    lines,
+    empty_files,
+    run_record,
+    steps_in_order,
+    doubles,
+    even_steps,
+    same_keys,
+    same_types,
+    leftovers,
+)

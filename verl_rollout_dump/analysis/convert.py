@@ -1,0 +1,128 @@
+"""Write a dump in another form, streaming: memory does not grow with the dump.
+
+    parquet, arrow (an IPC stream file), csv, jsonl, datasets (a folder for `datasets.load_from_disk`)
+
+Nested values stay nested in Parquet, Arrow and datasets; in CSV they are JSON text. Adding a form: one function, one
+row in `FORMS`.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from verl_rollout_dump.reader import Dump, DumpReadError
+from verl_rollout_dump.reader.arrow import ArrowSchema, arrow_batches, arrow_schema
+from verl_rollout_dump.reader.optional_imports import require
+
+
+class Converted(NamedTuple):
+    """What was written; `as_text` are the columns without one type, written as JSON text."""
+
+    records: int
+    as_text: list[str]
+
+
+def write_parquet(dump: Dump, target: Path) -> Converted:
+    """Write one Parquet file (zstd). Needs pyarrow."""
+    parquet = require("pyarrow.parquet", "writing Parquet")
+    schema = arrow_schema(dump)
+    with parquet.ParquetWriter(target, schema.schema, compression="zstd") as writer:
+        return write_batches(dump, schema, writer)
+
+
+def write_arrow(dump: Dump, target: Path) -> Converted:
+    """Write one Arrow file (the IPC stream form, which `datasets` and `polars` map). Needs pyarrow."""
+    ipc = require("pyarrow.ipc", "writing Arrow")
+    schema = arrow_schema(dump)
+    with target.open("wb") as file, ipc.new_stream(file, schema.schema) as writer:
+        return write_batches(dump, schema, writer)
+
+
+def write_batches(dump: Dump, schema: ArrowSchema, writer: Any) -> Converted:
+    """Write all batches to a writer of pyarrow."""
+    records = 0
+    for batch in arrow_batches(dump, schema):
+        writer.write_batch(batch)
+        records += batch.num_rows
+    return Converted(records, sorted(schema.as_text))
+
+
+def write_datasets(dump: Dump, target: Path) -> Converted:
+    """Write a folder for `datasets.load_from_disk`. Needs datasets."""
+    datasets = require("datasets", "writing a Dataset")
+    schema = arrow_schema(dump)
+    data = target / "data-00000-of-00001.arrow"
+    target.mkdir(parents=True)
+    ipc = require("pyarrow.ipc", "writing a Dataset")
+    with data.open("wb") as file, ipc.new_stream(file, schema.schema) as writer:
+        converted = write_batches(dump, schema, writer)
+    features = datasets.Features.from_arrow_schema(schema.schema)
+    datasets.DatasetInfo(features=features).write_to_directory(str(target))
+    state = {
+        "_data_files": [{"filename": data.name}],
+        "_fingerprint": datasets.fingerprint.generate_random_fingerprint(),
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": "train",
+    }
+    (target / "state.json").write_bytes(orjson.dumps(state, option=orjson.OPT_INDENT_2))
+    return converted
+
+
+def write_csv(dump: Dump, target: Path) -> Converted:
+    """Write one CSV file; nested values and markers as JSON text, null as nothing."""
+    names = list(dict.fromkeys(name for row in dump.rows() for name in row.record))
+    records = 0
+    with target.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for row in dump.rows():
+            writer.writerow([cell(row.record.get(name)) for name in names])
+            records += 1
+    return Converted(records, [])
+
+
+def cell(value: Any) -> Any:
+    """Return a value as a cell of CSV."""
+    return orjson.dumps(value).decode() if isinstance(value, (dict, list, bool)) else value
+
+
+def write_jsonl(dump: Dump, target: Path) -> Converted:
+    """Write one JSONL file of all steps, strictly; records say their steps."""
+    records = 0
+    with target.open("wb") as file:
+        for row in dump.rows():
+            file.write(orjson.dumps({"step": row.step, **row.record}) + b"\n")
+            records += 1
+    return Converted(records, [])
+
+
+FORMS: dict[str, Callable[[Dump, Path], Converted]] = {
+    "parquet": write_parquet,
+    "csv": write_csv,
+    "datasets": write_datasets,
+    "jsonl": write_jsonl,
+    "arrow": write_arrow,
+}
+
+
+def convert_dump(dump: Dump, target: Path, form: str) -> Converted:
+    """Write a dump as a form of `FORMS`; the target appears when it is whole. Raises `DumpReadError`."""
+    if target.exists():
+        raise DumpReadError(f"{target} exists; nothing is overwritten. Give another name, or move it away")
+    if not target.absolute().parent.is_dir():
+        raise DumpReadError(f"{target.parent} is not a directory; make it first")
+    temporary = target.with_name(f"{target.name}.tmp")
+    if temporary.exists():
+        raise DumpReadError(f"{temporary} is left from a conversion that was broken off, or goes on; remove it first")
+    converted = FORMS[form](dump, temporary)
+    os.replace(temporary, target)
+    return converted

@@ -1,0 +1,131 @@
+"""Write the clean copy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from verl_rollout_dump.analysis.repair.plan import RepairPlan, plan_repair
+from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, Problem, Record
+from verl_rollout_dump.reader.errors import UNREADABLE
+from verl_rollout_dump.reader.lines import BOM, Line, read_lines
+from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress, size_of
+from verl_rollout_dump.reader.parsing import excerpt, record_of
+from verl_rollout_dump.reader.streams import open_stream
+from verl_rollout_dump.storage.run_record import FILENAME as RUN_RECORD
+
+REPORT = "repair.json"
+SUFFIXES = (".gz", ".zst", ".parquet", ".jsonl")
+
+
+@dataclass
+class RepairReport:
+    """What was done: counts of changes, and the lines that could not be kept."""
+
+    records: int = 0
+    files: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
+    left_out: list[Problem] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report for scripts, and for `repair.json`."""
+        return {
+            "files": self.files,
+            "records": self.records,
+            "changes": dict(self.changes.most_common()),
+            "left_out": [problem.as_json() for problem in self.left_out],
+        }
+
+
+def repair_dump(dump: Dump, target: Path, workers: int = 1, on_progress: OnProgress = ignore_progress) -> RepairReport:
+    """Write a clean copy into `target`, which must be new or empty. Raises `DumpReadError`.
+
+    Reads the dump twice: for the plan (by `workers` processes), and to copy. `on_progress` gets bytes done.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise DumpReadError(f"{target} exists and is not empty; give a new directory for the clean copy")
+    plan = plan_repair(dump, workers, on_progress)
+    target.mkdir(parents=True, exist_ok=True)
+    report = RepairReport()
+    for file in dump.files:
+        copy_file(file, target / clean_name(file.path), plan, report)
+        on_progress(size_of(file))
+    if (dump.path / RUN_RECORD).is_file():
+        shutil.copyfile(dump.path / RUN_RECORD, target / RUN_RECORD)
+    (target / REPORT).write_bytes(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2) + b"\n")
+    return report
+
+
+def clean_name(path: Path) -> str:
+    """Return the name of the clean copy of a file: plain JSONL."""
+    name = path.name
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    return f"{name}.jsonl"
+
+
+def copy_file(file: DumpFile, target: Path, plan: RepairPlan, report: RepairReport) -> None:
+    """Copy the records of a file; the copy appears when it is whole."""
+    temporary = target.with_name(f"{target.name}.tmp")
+    records = 0
+    with temporary.open("wb") as out:
+        for line in clean_lines(file, plan, report):
+            out.write(line + b"\n")
+            records += 1
+    if not records:
+        temporary.unlink()
+        report.changes["file without records left out"] += 1
+        return
+    os.replace(temporary, target)
+    report.records += records
+    report.files += 1
+
+
+def clean_lines(file: DumpFile, plan: RepairPlan, report: RepairReport) -> Iterator[bytes]:
+    """Yield the records of a file as clean lines, without line feed."""
+    number = offset = 0
+    try:
+        with open_stream(file.path) as stream:
+            for line in read_lines(stream):
+                number, offset = line.number, line.offset
+                record = record_of(line)
+                if isinstance(record, dict):
+                    yield clean_line(line, record, plan, report.changes)
+                elif record is not None:
+                    report.left_out.append(Problem(file.path, number, offset, record, excerpt(line.data)))
+    except DumpReadError as error:
+        report.left_out.append(Problem(file.path, number + 1, offset, UNREADABLE, str(error)))
+
+
+def clean_line(line: Line, record: Record, plan: RepairPlan, changes: Counter[str]) -> bytes:
+    """Return a record as a strict line: its own bytes where they are good, else encoded anew."""
+    data = line.data.removeprefix(BOM)
+    if len(data) < len(line.data):
+        changes["BOM removed"] += 1
+    if data.endswith(b"\r"):
+        changes["carriage return removed"] += 1
+        data = data[:-1]
+    strict = is_strict(data)
+    before = changes.total()
+    clean = plan.apply("", record, changes)
+    if strict and changes.total() == before:
+        return data
+    if changes.total() == before:
+        changes["text that is not UTF-8 repaired"] += 1
+    return orjson.dumps(clean)
+
+
+def is_strict(data: bytes) -> bool:
+    """Say whether bytes are strict JSON."""
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return False
+    return True

@@ -1,0 +1,111 @@
+"""Which steps and records a user means."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from verl_rollout_dump.analysis.where import Condition, parse_where
+from verl_rollout_dump.reader import Dump, DumpReadError, Row
+from verl_rollout_dump.reader.field_names import score_of, value_of
+from verl_rollout_dump.storage.step_files import format_steps, parse_steps
+
+LAST = "last"
+Place = tuple[float, int, int]  # what it is ordered by, step, index
+
+
+def chosen_steps(dump: Dump, text: str | None) -> list[int]:
+    """Return the steps that a text such as "7", "1-3,9" or "last" names; all for None. Raises `DumpReadError`."""
+    steps = dump.steps
+    if text is None or not steps:
+        return steps
+    if text.strip() == LAST:
+        return steps[-1:]
+    try:
+        wanted = parse_steps(text.replace(" ", ""))
+    except ValueError as error:
+        raise DumpReadError(f'--step {text}: expected steps such as "7", "1-3,9" or "last"') from error
+    found = [step for step in steps if step in wanted]
+    if not found:
+        raise DumpReadError(f"{dump.path} has no step {text}. It has: {format_steps(steps)}")
+    return found
+
+
+def condition(where: str | None) -> Condition:
+    """Return the condition of `--where`; one that always holds for None. Raises `WhereError`."""
+    return parse_where(where) if where is not None else (lambda record: True)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Records that a user asked for. None: not asked for by this."""
+
+    steps: list[int]
+    index: int | None = None
+    uid: str | None = None
+    worst: int | None = None
+    best: int | None = None
+    random: int | None = None
+    where: str | None = None
+
+    def rows(self, dump: Dump) -> Iterator[Row]:
+        """Yield the records, in the order that was asked for. Raises `DumpReadError`, `WhereError`."""
+        if self.index is not None:
+            return (self._row(dump, step, self.index) for step in self.steps)
+        if self.worst is not None:
+            return self._by_score(dump, self.worst, 1.0)
+        if self.best is not None:
+            return self._by_score(dump, self.best, -1.0)
+        if self.random is not None:
+            return iter(self._sample(dump, self.random))
+        return self._matching(dump)
+
+    def _matching(self, dump: Dump) -> Iterator[Row]:
+        holds = condition(self.where)
+        for row in dump.rows(self.steps):
+            if self._has_uid(row) and holds(row.record):
+                yield row
+
+    def _has_uid(self, row: Row) -> bool:
+        if self.uid is None:
+            return True
+        found = value_of(row.record, "uid")
+        return found is not None and str(found).startswith(self.uid)
+
+    def _row(self, dump: Dump, step: int, index: int) -> Row:
+        return Row(step, index, dump.place(step, index).path, 0, dump.raw_record(step, index))
+
+    def _by_score(self, dump: Dump, count: int, sign: float) -> Iterator[Row]:
+        is_filtered = self.where is not None or self.uid is not None
+        places = self._matching_places(dump, sign) if is_filtered else self._first_places(dump, count, sign)
+        for _, step, index in heapq.nsmallest(count, places):
+            yield self._row(dump, step, index)
+
+    def _first_places(self, dump: Dump, count: int, sign: float) -> Iterator[Place]:
+        """Yield the first `count` places of each step by score, from the index alone."""
+        for step in self.steps:
+            keys = sign * dump.scores(step)
+            finite = np.flatnonzero(np.isfinite(keys))
+            for index in finite[np.argsort(keys[finite], kind="stable")[:count]]:
+                yield float(keys[index]), step, int(index)
+
+    def _matching_places(self, dump: Dump, sign: float) -> Iterator[Place]:
+        """Yield the places of the records that pass the filters and have a score."""
+        for row in self._matching(dump):
+            score = score_of(row.record)
+            if score is not None and math.isfinite(score):
+                yield sign * score, row.step, row.index
+
+    def _sample(self, dump: Dump, count: int) -> list[Row]:
+        kept: list[Row] = []
+        for seen, row in enumerate(self._matching(dump)):
+            if len(kept) < count:
+                kept.append(row)
+            elif (place := random.randint(0, seen)) < count:
+                kept[place] = row
+        return sorted(kept, key=lambda row: (row.step, row.index))

@@ -1,0 +1,13 @@
+"""What is going on in a training, step by step, from its rollouts alone.
+
+from verl_rollout_dump.reader import open_dump
+from verl_rollout_dump.analysis.stats import step_stats
+
+for stats in step_stats(open_dump("outputs/rollouts")):
+    print(stats.step, stats.score.mean, stats.groups_without_signal)
+"""
+
+from verl_rollout_dump.analysis.stats.collecting import StepCollector, step_stats
+from verl_rollout_dump.analysis.stats.figures import NumberSummary, StepStats, summarize
+
+__all__ = ["NumberSummary", "StepCollector", "StepStats", "step_stats", "summarize"]

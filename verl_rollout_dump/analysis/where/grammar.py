@@ -1,0 +1,153 @@
+"""From text to a condition, by recursive descent.
+
+either     := both ("or" both)*
+both       := negation ("and" negation)*
+negation   := "not" negation | comparison
+comparison := term (sign term)?
+term       := number | text | true | false | null | field | "len" "(" term ")" | "[" term, .. "]" | "(" either ")"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from verl_rollout_dump.analysis.where.errors import WhereError
+from verl_rollout_dump.analysis.where.tokens import Token, path_of, tokens_of, unquoted
+from verl_rollout_dump.analysis.where.values import COMPARISONS, CONSTANTS, Record, Term, field, length
+
+Condition = Callable[[Record], bool]
+DEEPEST = 100  # parentheses and `not` within each other
+
+
+def parse_where(text: str) -> Condition:
+    """Return the condition that an expression states. Raises `WhereError`."""
+    reader = ExpressionReader(text)
+    term = reader.either()
+    reader.expect_end()
+    return lambda record: bool(term(record))
+
+
+class ExpressionReader:
+    """Reads one expression from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(tokens_of(text))
+        self._next = 0
+        self._depth = 0
+
+    def either(self) -> Term:
+        """Read conditions joined by `or`."""
+        terms = self._joined("or", self._both)
+        return terms[0] if len(terms) == 1 else lambda record: any(term(record) for term in terms)
+
+    def expect_end(self) -> None:
+        """Raise `WhereError` where something is left over."""
+        token = self._token
+        if token.kind != "end":
+            raise WhereError(self._text, token.position, f"{token.text!r} is not expected here; is an `and` missing?")
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._next]
+
+    def _joined(self, word: str, part: Callable[[], Term]) -> list[Term]:
+        terms = [part()]
+        while self._accept("word", word):
+            terms.append(part())
+        return terms
+
+    def _both(self) -> Term:
+        terms = self._joined("and", self._negation)
+        return terms[0] if len(terms) == 1 else lambda record: all(term(record) for term in terms)
+
+    def _negation(self) -> Term:
+        if not self._accept("word", "not"):
+            return self._comparison()
+        self._go_deeper()
+        term = self._negation()
+        self._depth -= 1
+        return lambda record: not term(record)
+
+    def _comparison(self) -> Term:
+        left = self._term()
+        compare = COMPARISONS.get(self._token.text) if self._token.kind in ("sign", "word") else None
+        if compare is None:
+            return left
+        self._next += 1
+        right = self._term()
+        return lambda record: compare(left(record), right(record))
+
+    def _term(self) -> Term:
+        token = self._token
+        read = TERMS.get(token.kind) or TERMS.get(token.text)
+        if read is None and token.kind == "word" and token.text in CONSTANTS:
+            read = ExpressionReader._constant
+        if read is None:
+            found = repr(token.text) if token.text else "the end"
+            raise WhereError(self._text, token.position, f"expected a field, a number or a text, found {found}")
+        self._next += 1
+        return read(self, token)
+
+    def _constant(self, token: Token) -> Term:
+        value = CONSTANTS[token.text]
+        return lambda record: value
+
+    def _number(self, token: Token) -> Term:
+        value: Any = float(token.text) if any(sign in token.text for sign in ".eE") else int(token.text)
+        return lambda record: value
+
+    def _string(self, token: Token) -> Term:
+        value = unquoted(token.text)
+        return lambda record: value
+
+    def _field(self, token: Token) -> Term:
+        return field(path_of(token.text))
+
+    def _length(self, token: Token) -> Term:
+        self._expect("(")
+        term = self._term()
+        self._expect(")")
+        return length(term)
+
+    def _list(self, token: Token) -> Term:
+        terms: list[Term] = []
+        while not self._accept("sign", "]"):
+            if terms:
+                self._expect(",")
+            terms.append(self._term())
+        return lambda record: [term(record) for term in terms]
+
+    def _parenthesis(self, token: Token) -> Term:
+        self._go_deeper()
+        term = self.either()
+        self._expect(")")
+        self._depth -= 1
+        return term
+
+    def _go_deeper(self) -> None:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise WhereError(self._text, self._token.position, f"nested more than {DEEPEST} deep")
+
+    def _accept(self, kind: str, text: str) -> bool:
+        if (self._token.kind, self._token.text) != (kind, text):
+            return False
+        self._next += 1
+        return True
+
+    def _expect(self, sign: str) -> None:
+        if not self._accept("sign", sign):
+            found = repr(self._token.text) if self._token.text else "the end"
+            raise WhereError(self._text, self._token.position, f"expected {sign!r}, found {found}")
+
+
+TERMS: dict[str, Callable[[ExpressionReader, Token], Term]] = {
+    "number": ExpressionReader._number,
+    "text": ExpressionReader._string,
+    "field": ExpressionReader._field,
+    "len": ExpressionReader._length,
+    "[": ExpressionReader._list,
+    "(": ExpressionReader._parenthesis,
+}

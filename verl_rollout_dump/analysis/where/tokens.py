@@ -1,0 +1,72 @@
+"""Cut an expression into tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from verl_rollout_dump.analysis.where.errors import WhereError
+
+WORDS = {"and", "or", "not", "in", "contains", "startswith", "len", "true", "false", "null"}
+TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<quoted>`[^`]+`(?:\.(?:`[^`]+`|\w+))*)
+    | (?P<name>[^\W\d]\w*(?:\.(?:`[^`]+`|\w+))*)
+    | (?P<sign>==|!=|<=|>=|<|>|\(|\)|\[|\]|,|=)
+    )""",
+    re.VERBOSE,
+)
+ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+PART = re.compile(r"`[^`]+`|[^.`]+")
+
+
+class Token(NamedTuple):
+    """A piece of an expression. `kind`: number, text, field, word, sign or end."""
+
+    kind: str
+    text: str
+    position: int
+
+
+def tokens_of(text: str) -> Iterator[Token]:
+    """Yield the tokens of an expression, at last one of kind `end`. Raises `WhereError`."""
+    position = 0
+    while rest := text[position:].lstrip():
+        start = len(text) - len(rest)
+        match = TOKEN.match(text, position)
+        if match is None:
+            raise WhereError(text, start, unknown_token(rest))
+        kind = str(match.lastgroup)
+        yield token_of(kind, match[kind], start)
+        position = match.end()
+    yield Token("end", "", len(text))
+
+
+def token_of(kind: str, text: str, position: int) -> Token:
+    """Return a token; names that mean something are words, all others are fields."""
+    if kind == "name" and text.lower() in WORDS:
+        return Token("word", text.lower(), position)
+    if kind in ("name", "quoted"):
+        return Token("field", text, position)
+    return Token(kind, text, position)
+
+
+def unknown_token(rest: str) -> str:
+    """Say what is wrong where no token begins."""
+    if rest[0] in "\"'`":
+        return f"the quote {rest[0]} has no end"
+    return f"{rest[0]!r} means nothing here. A name with other characters than letters stands in `backticks`"
+
+
+def unquoted(text: str) -> str:
+    """Return what a text in quotes says."""
+    return ESCAPED.sub(lambda match: ESCAPES.get(match[1], match[1]), text[1:-1])
+
+
+def path_of(text: str) -> tuple[str, ...]:
+    """Return the parts of a dotted name."""
+    return tuple(part.strip("`") for part in PART.findall(text))

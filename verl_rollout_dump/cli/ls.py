@@ -1,0 +1,94 @@
+"""`ls`: dumps, at a glance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from verl_rollout_dump.analysis.diff import mean_score
+from verl_rollout_dump.analysis.formatting import figure, one_line, readable_size, sparkline
+from verl_rollout_dump.cli.arguments import WORKERS, AsJson
+from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.reader import Dump, DumpReadError, open_dump
+from verl_rollout_dump.reader.discovery import differing, find_dumps, overrides_of
+from verl_rollout_dump.storage.step_files import format_steps
+
+
+def ls(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A dump, or a folder with dumps in it.")],
+    as_json: AsJson = False,
+) -> None:
+    """List dumps: steps, records, size, state, mean score. A folder of a Hydra multirun gives one row a job.
+
+    The last columns are the score over the steps, and the overrides that the jobs do not share.
+
+    Examples:
+
+    - `verl-rollout-dump ls outputs/rollouts`
+    - `verl-rollout-dump ls multirun/2026-01-01/12-00-00`
+    """
+    found = find_dumps(directory)
+    overrides = differing([overrides_of(path, directory) for path in found])
+    rows = [{**row_of(path), "overrides": own} for path, own in zip(found, overrides, strict=True)]
+    if as_json:
+        print_json(rows)
+        return
+    print_table(rows, directory)
+
+
+def row_of(path: Path) -> dict[str, Any]:
+    """Return what is told of one dump; a folder with a `run.json` alone has no steps yet."""
+    try:
+        dump = open_dump(path)
+    except DumpReadError:
+        return {"path": str(path), "steps": "", "records": 0, "bytes": 0, "state": "empty", "score": None, "scores": []}
+    with dump, progress_bar(f"indexing {path.name}", dump.size) as advance:
+        dump.make_index(WORKERS, advance)
+        steps = dump.steps
+        scores = [mean_score(dump, step) for step in steps]
+        records = len(dump)
+    known = [score for score in scores if score is not None]
+    return {
+        "path": str(path),
+        "steps": format_steps(steps),
+        "records": records,
+        "bytes": dump.size,
+        "state": state_of(dump),
+        "score": known[-1] if known else None,
+        "scores": scores,
+    }
+
+
+def state_of(dump: Dump) -> str:
+    """Return what `run.json` says of the run."""
+    try:
+        return str((dump.run or {}).get("state", "no run.json"))
+    except DumpReadError:
+        return "broken run.json"
+
+
+def print_table(rows: list[dict[str, Any]], root: Path) -> None:
+    """Print one row a dump."""
+    table = Table()
+    headings = ("dump", "steps", "records", "size", "state", "last score", "score", "overrides")
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in ("records", "size", "last score") else "left")
+    for row in rows:
+        path = Path(row["path"])
+        name = str(path.relative_to(root)) if path != root else str(path)
+        table.add_row(
+            Text(one_line(name, 60)),
+            one_line(row["steps"], 24),
+            str(row["records"]),
+            readable_size(row["bytes"]),
+            one_line(row["state"], 20),
+            figure(row["score"]),
+            sparkline(row["scores"], 20),
+            Text(one_line(" ".join(row["overrides"]), 80)),
+        )
+    console().print(table)

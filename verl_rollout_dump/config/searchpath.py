@@ -1,0 +1,39 @@
+"""Puts our `conf/` on Hydra's search path, so that `+rollout_dump=default` composes in any app.
+
+Hydra 1.3 finds plugins by scanning the namespace package `hydra_plugins`, or by `Plugins.register`; the second is
+what `plugin.py` does, since it needs no further top-level package. The entry point `hydra.plugins` declares the
+same for tools that look there.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.plugins import Plugins
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+
+PROVIDER = "verl_rollout_dump"
+CONF_PACKAGE = "verl_rollout_dump.conf"
+
+
+class RolloutDumpSearchPath(SearchPathPlugin):
+    """Appends the shipped configs, so that configs of the app win over ours where names are equal."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Called by Hydra before it composes."""
+        search_path.append(provider=PROVIDER, path=conf_location())
+
+
+def conf_location() -> str:
+    """Return where the shipped configs are, as Hydra names places."""
+    if find_spec(CONF_PACKAGE) is not None:
+        return f"pkg://{CONF_PACKAGE}"
+    # A checkout on PYTHONPATH, without an install: conf/ stands beside the package.
+    return f"file://{Path(__file__).resolve().parents[2] / 'conf'}"
+
+
+def register_search_path() -> None:
+    """Tell Hydra of the search path; calling it again changes nothing."""
+    Plugins.instance().register(RolloutDumpSearchPath)

@@ -1,0 +1,1 @@
+"""The dump itself: from a batch of rollouts to the lines of a step's file."""

@@ -1,0 +1,173 @@
+"""From a snapshot to lines: text is decoded, the other fields are encoded, and both are put together.
+
+    {"input":"<decoded>","output":"<decoded>","gts":...,"score":...,"step":7,...}
+
+Decoded text comes from `decode` as JSON already, and is the largest part of a line by far; the fields between two
+texts are encoded together. Chunks of rows bound the memory that this takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from ctypes import CDLL
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from verl_rollout_dump import native
+from verl_rollout_dump.decode import Row, TextDecoder
+from verl_rollout_dump.dump.snapshot import ConvertedStep, TextField, TokensField, ValuesField, WrittenField
+from verl_rollout_dump.dump.token_rows import Chunk, TokenRows
+from verl_rollout_dump.native import Integers, NotFinite, NumberRows, Numbers, Text
+from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_insides
+from verl_rollout_dump.serialization.report import kind_of
+from verl_rollout_dump.serialization.rule import Rule
+from verl_rollout_dump.storage.compression import Pieces
+
+TOKENS_PER_CHUNK = 1 << 20
+ROWS_PER_CHUNK = 1024
+REFUSED_IDS = kind_of(
+    "token id",
+    Rule(
+        "refused_id",
+        "`<|id=N|>` in the text of its row",
+        "",
+        instead="give the dump the tokenizer that the ids are of, and a mask that leaves out padding such as -100",
+    ),
+)
+
+
+@dataclass
+class Segment:
+    """For each row of a chunk the JSON of one or several fields: `"name":value,"name":value`."""
+
+    before: bytes
+    values: Sequence[Row]
+    after: bytes = b""
+
+
+class LineEncoder:
+    """Encodes steps. One for a dump, used by one thread at a time."""
+
+    def __init__(self, serializer: Serializer, max_chars: int | None, decoder: Callable[[], TextDecoder]) -> None:
+        self._serializer = serializer
+        self._max_chars = max_chars
+        self._decoder = decoder
+
+    def chunks(self, step: ConvertedStep) -> Iterator[Pieces]:
+        """Yield the pieces of the lines of a step, each line ending in a line feed, a bounded number at a time."""
+        size = rows_per_chunk(step.fields)
+        groups = grouped(step.fields)
+        for first in range(0, step.rows, size):
+            chunk = Chunk(first, min(first + size, step.rows))
+            segments = [self._segment(group, chunk, step.report) for group in groups]
+            yield put_together(segments)
+
+    def _segment(self, group: list[WrittenField], chunk: Chunk, report: ConversionReport) -> Segment:
+        field = group[0]
+        if isinstance(field, TextField):
+            return self._texts(field.name, field.tokens, chunk, report)
+        if isinstance(field, TokensField):
+            return self._numbers(field.name, field.tokens, chunk, report)
+        return values_segment([f for f in group if isinstance(f, ValuesField)], chunk)
+
+    def _texts(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> Segment:
+        decoder = self._decoder()
+        refused = decoder.refused_ids
+        bodies = decoder.json_rows(*tokens.of(chunk))
+        if decoder.refused_ids > refused:
+            report.field(name).count(REFUSED_IDS, chunk.first, decoder.refused_ids - refused)
+        if self._max_chars is None or max(map(len, bodies), default=0) <= self._max_chars:
+            return Segment(orjson.dumps(name) + b':"', bodies, b'"')
+        texts = [orjson.loads(b'"' + body + b'"') for body in bodies]
+        return self._converted(name, texts, report)
+
+    def _numbers(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> Segment:
+        numbers, starts, stops = tokens.of(chunk)
+        try:
+            return Segment(orjson.dumps(name) + b":", json_arrays(numbers, starts, stops))
+        except NotFinite:  # the serializer writes what the config says, and counts it
+            spans = zip(numbers, starts.tolist(), stops.tolist(), strict=True)
+            return self._converted(name, [row[start:stop].copy() for row, start, stop in spans], report)
+
+    def _converted(self, name: str, values: list[Any], report: ConversionReport) -> Segment:
+        converted = self._serializer.convert_column(name, values, report)
+        return Segment(b"", encode_insides([{name: value} for value in converted]))
+
+
+def values_segment(fields: list[ValuesField], chunk: Chunk) -> Segment:
+    """Encode fields whose values are there already."""
+    names = [field.name for field in fields]
+    rows = zip(*(field.values[chunk.first : chunk.last] for field in fields), strict=True)
+    records = [dict(zip(names, row)) for row in rows]  # noqa: B905 (as many as names)
+    return Segment(b"", encode_insides(records))
+
+
+def put_together(segments: list[Segment]) -> Pieces:
+    """Return the pieces of all lines of a chunk, in order; the text in them is not copied once more."""
+    columns: list[Iterable[Row]] = []
+    before = b"{"
+    for segment in segments:
+        columns += [repeat(before + segment.before), segment.values]
+        before = segment.after + b","
+    ends = repeat(segments[-1].after + b"}\n")
+    return list(chain.from_iterable(zip(*columns, ends, strict=False)))  # the values alone end
+
+
+def grouped(fields: list[WrittenField]) -> list[list[WrittenField]]:
+    """Put neighbouring fields of values together; each other field stands alone."""
+    groups: list[list[WrittenField]] = []
+    for field in fields:
+        if groups and isinstance(field, ValuesField) and isinstance(groups[-1][0], ValuesField):
+            groups[-1].append(field)
+        else:
+            groups.append([field])
+    return groups
+
+
+def rows_per_chunk(fields: list[WrittenField]) -> int:
+    """Return how many rows hold about `TOKENS_PER_CHUNK` tokens."""
+    longest = max((field.tokens.longest for field in fields if not isinstance(field, ValuesField)), default=1)
+    return max(1, min(ROWS_PER_CHUNK, TOKENS_PER_CHUNK // max(longest, 1)))
+
+
+class Written(NamedTuple):
+    """How numbers of one kind are written in C."""
+
+    dtype: npt.DTypeLike
+    write: Callable[[CDLL, NumberRows, int, Text, Integers], int]
+    size: int  # bytes of text of a number, that there is room for
+
+
+# By the kind and the size of the dtype. The others are orjson's.
+IN_C = {
+    **dict.fromkeys(("i1", "i2", "i4", "i8", "u1", "u2", "u4"), Written(np.int64, native.write_integers, 7)),
+    "f4": Written(np.float32, native.write_floats, 13),
+}
+
+
+def json_arrays(numbers: Numbers, starts: Numbers, stops: Numbers) -> Sequence[Row]:
+    """Return `numbers[i, starts[i]:stops[i]]` of every row i as a JSON array of numbers.
+
+    Floats are written in the fewest digits that read back as the same. Raises `NotFinite` for what JSON cannot write.
+    """
+    written = IN_C.get(f"{numbers.dtype.kind}{numbers.itemsize}")
+    if native.library is None or written is None:
+        return by_orjson(numbers, starts, stops)
+    rows = NumberRows(numbers, starts, stops, written.dtype)
+    return native.in_buffers(partial(written.write, native.library, rows), len(rows), written.size * rows.total)
+
+
+def by_orjson(numbers: Numbers, starts: Numbers, stops: Numbers) -> list[bytes]:
+    """Do the same, row by row."""
+    spans = zip(numbers, starts.tolist(), stops.tolist(), strict=True)
+    native_order = numbers.dtype.newbyteorder("=")
+    rows = [np.ascontiguousarray(row[start:stop], native_order) for row, start, stop in spans]
+    if numbers.dtype.kind == "f" and not all(np.isfinite(row).all() for row in rows):
+        raise NotFinite  # orjson would write null without a word
+    return [orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) for row in rows]

@@ -1,0 +1,127 @@
+"""The ends of a process: what was handed over is in files before it goes.
+
+- The interpreter ends (normally, by an exception, by SIGINT's KeyboardInterrupt): dumps that nobody closed are closed.
+- SIGTERM: where nobody else handles it, the dumps are ended as failed and the process then dies of the signal, as it
+  would have. Where somebody does (a handler that was there before us), the steps are waited for and then that
+  handler is called: it decides whether the run ends. A handler that is set after us simply takes our place.
+- SIGKILL, and `ray.kill`: nothing can be done; the files that are there are whole, and the next attempt starts.
+- fork: the child has no writing thread. It writes nothing, and holds no lock (see directory_lock.py).
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Protocol
+
+from verl_rollout_dump.storage.attempts import State
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 20.0  # after SIGTERM: most schedulers send SIGKILL after 30
+
+
+class Endable(Protocol):
+    """A dump that is open."""
+
+    def flush(self, seconds: float | None = None) -> None:
+        """Wait until all batches that were handed over are in files, for at most so many seconds."""
+
+    def end(self, state: State, seconds: float | None = None) -> None:
+        """Flush, for at most so many seconds, and end the attempt; a second call does nothing."""
+
+
+class OpenDumps:
+    """The open dumps of this process."""
+
+    def __init__(self) -> None:
+        self._dumps: dict[int, Endable] = {}  # by identity; kept alive: what was handed over must be written
+        self._pid = os.getpid()
+        self._previous: object = None
+        self._closes_early = False
+        atexit.register(self.close_all)
+
+    def add(self, dump: Endable) -> None:
+        """From now on the dump is ended when the process is."""
+        if self._pid != os.getpid():
+            self._dumps.clear()  # they are those of the parent of this process
+            self._pid = os.getpid()
+        self._dumps[id(dump)] = dump
+        self._watch_sigterm()
+
+    def remove(self, dump: Endable) -> None:
+        """The dump has ended."""
+        self._dumps.pop(id(dump), None)
+        if not self._dumps and is_main_thread() and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
+            signal.signal(signal.SIGTERM, self._previous)  # type: ignore[arg-type]
+
+    def close_before_executors(self) -> None:
+        """Close when the main thread ends, while executors still take work: clients of remote stores need them.
+
+        `atexit` is too late for that, and Python has no public name for this moment; else steps stay in the spool.
+        """
+        register = getattr(threading, "_register_atexit", None)
+        if register is not None and not self._closes_early:
+            self._closes_early = True
+            register(self.close_all)
+
+    def close_all(self) -> None:
+        """The interpreter ends. An exception that nobody caught ends the attempts as failed."""
+        state: State = "failed" if hasattr(sys, "last_type") else "complete"
+        for dump in self._own():
+            try:
+                dump.end(state)
+            except Exception:
+                logger.exception("a dump could not be ended as the interpreter ends")
+
+    def _watch_sigterm(self) -> None:
+        handler = signal.getsignal(signal.SIGTERM)
+        # None: set by C code, which we could not call; SIG_IGN: SIGTERM ends nothing here
+        if is_main_thread() and handler not in (self._on_sigterm, None, signal.SIG_IGN):
+            self._previous = handler
+            signal.signal(signal.SIGTERM, self._on_sigterm)
+
+    def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
+        previous = self._previous
+        if callable(previous):
+            for dump in self._own():
+                quietly_flush(dump)
+            previous(number, frame)
+            return
+        for dump in self._own():
+            quietly_flush(dump)
+            quietly_end(dump)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _own(self) -> list[Endable]:
+        return list(self._dumps.values()) if self._pid == os.getpid() else []
+
+
+def is_main_thread() -> bool:
+    """Whether signal handlers can be set from here."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def quietly_flush(dump: Endable) -> None:
+    """Wait for a dump's steps; what goes wrong is logged, since the process is about to end."""
+    try:
+        dump.flush(GRACE_SECONDS)
+    except Exception:
+        logger.exception("rollouts may be missing: SIGTERM came, and a dump could not be flushed")
+
+
+def quietly_end(dump: Endable) -> None:
+    """End a dump; what goes wrong is logged, since the process is about to end."""
+    try:
+        dump.end("failed", GRACE_SECONDS)
+    except Exception:
+        logger.exception("SIGTERM came, and a dump could not be ended")
+
+
+open_dumps = OpenDumps()

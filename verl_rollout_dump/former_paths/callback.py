@@ -1,0 +1,5 @@
+"""Now `verl_rollout_dump.dump.callback`."""
+
+from verl_rollout_dump.dump.callback import RolloutDumpCallback
+
+__all__ = ["RolloutDumpCallback"]

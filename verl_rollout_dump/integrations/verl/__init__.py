@@ -1,0 +1,1 @@
+"""verl: where its trainers are entered, and how their batches are read."""

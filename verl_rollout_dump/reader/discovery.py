@@ -1,0 +1,62 @@
+"""Find the dumps under a folder: a dump itself, or the jobs of a multirun."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.files import SUFFIXES
+from verl_rollout_dump.storage.run_record import FILENAME
+from verl_rollout_dump.storage.step_files import SHARDS, shard_folders
+
+DEEPEST = 6
+PASSED_OVER = ("superseded", SHARDS, "node_modules", "__pycache__")
+OVERRIDES = Path(".hydra") / "overrides.yaml"
+
+
+def is_dump(folder: Path) -> bool:
+    """Say whether a folder holds a dump: step files, or a `run.json` of ours."""
+    names = [entry.name for entry in os.scandir(folder) if entry.is_file()]
+    return FILENAME in names or any(name.endswith(SUFFIXES) for name in names) or bool(shard_folders(folder))
+
+
+def find_dumps(root: Path) -> list[Path]:
+    """Return the dumps at or under a folder, in the order of their paths. Raises `DumpReadError`: there is none."""
+    if not root.is_dir():
+        raise DumpReadError(f"{root} is not a directory")
+    found = sorted(dumps_under(root, 0))
+    if not found:
+        raise DumpReadError(f"{root} holds no dump, nor does a folder in it ({DEEPEST} levels were looked at)")
+    return found
+
+
+def dumps_under(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield dumps from a folder downwards."""
+    if is_dump(folder):
+        yield folder
+    if depth == DEEPEST:
+        return
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and entry.name not in PASSED_OVER:
+            yield from dumps_under(Path(entry.path), depth + 1)
+
+
+def overrides_of(dump: Path, root: Path) -> list[str]:
+    """Return the Hydra overrides of the job that a dump belongs to; nothing where none are recorded."""
+    from omegaconf import OmegaConf
+
+    for folder in (dump, *dump.parents):
+        file = folder / OVERRIDES
+        if file.is_file():
+            return [str(override) for override in OmegaConf.load(file)]
+        if folder == root:
+            break
+    return []
+
+
+def differing(overrides: list[list[str]]) -> list[list[str]]:
+    """Return of each job the overrides that not all jobs have."""
+    shared = set(overrides[0]).intersection(*overrides[1:]) if overrides else set()
+    return [[override for override in job if override not in shared] for job in overrides]

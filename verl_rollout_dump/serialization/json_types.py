@@ -1,0 +1,80 @@
+"""What JSON knows itself, subclasses included: None, bool, int, float, str, list, tuple, dict.
+
+Values are taken out of the builtin they are made of (`dict.items(value)`), not by the methods of a subclass,
+which may do anything.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from verl_rollout_dump.serialization import markers, rule
+from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.values import JsonValue, type_name
+
+if TYPE_CHECKING:
+    from verl_rollout_dump.serialization.conversion import Walk
+
+# What orjson writes as a number, and what a reader with doubles can take for one at all.
+WORD = range(-(2**63), 2**64)
+DOUBLE = range(-int(sys.float_info.max), int(sys.float_info.max) + 1)
+
+
+def unchanged(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+    """Return None, True or False."""
+    return value  # type: ignore[no-any-return]
+
+
+def integer(walk: Walk, value: int, node: Node, depth: int) -> JsonValue:
+    """Return an integer of any size: exact digits as far as JSON readers go (ijl/orjson#301), else its marker."""
+    number = int.__int__(value)
+    if number in WORD:
+        return number
+    if number in DOUBLE:
+        walk.note(rule.WIDE_INTEGER, type_name(type(value)), node)
+        return orjson.Fragment(str(number))
+    walk.note(rule.HUGE_INTEGER, type_name(type(value)), node)
+    return markers.integer_marker(number)
+
+
+def floating(walk: Walk, value: float, node: Node, depth: int) -> JsonValue:
+    """Return a double."""
+    return walk.number(float.__float__(value), type_name(type(value)), node)
+
+
+def text(walk: Walk, value: str, node: Node, depth: int) -> JsonValue:
+    """Return text."""
+    return walk.text(str.__str__(value), type_name(type(value)), node)
+
+
+def array(walk: Walk, value: list[Any], node: Node, depth: int) -> JsonValue:
+    """Return a list."""
+    return walk.items(list.copy(value), node, depth)
+
+
+def array_of_tuple(walk: Walk, value: tuple[Any, ...], node: Node, depth: int) -> JsonValue:
+    """Return a tuple, named ones included, as a list."""
+    return walk.items(list(tuple.__iter__(value)), node, depth)
+
+
+def mapping(walk: Walk, value: dict[Any, Any], node: Node, depth: int) -> JsonValue:
+    """Return a dict."""
+    return walk.pairs(dict.items(value), node, depth)
+
+
+def list_extent(value: list[Any]) -> dict[str, JsonValue]:
+    """Return the length of a list."""
+    return {"length": list.__len__(value)}
+
+
+def tuple_extent(value: tuple[Any, ...]) -> dict[str, JsonValue]:
+    """Return the length of a tuple."""
+    return {"length": tuple.__len__(value)}
+
+
+def mapping_extent(value: dict[Any, Any]) -> dict[str, JsonValue]:
+    """Return the length of a dict."""
+    return {"length": dict.__len__(value)}

@@ -1,0 +1,161 @@
+"""`run.lock`: one live run writes into a directory; a second one is refused and told who the first is.
+
+    {"host": "node7", "pid": 4711, "started": "2026-01-02T03:04:05+00:00", "process": "86253", "token": "..."}
+
+The lock is a `flock` on the file: it ends with its owner, however that ends, and on NFS (Linux 2.6.12 and later, unless
+mounted with `nolock`) it holds between hosts. Where the file system knows no `flock` (Lustre without `-o flock`), the
+content of the file is the lock, as a lease that its owner renews (see lease.py). The file stays when the lock is given
+back: removing it would let two runs lock two files of one name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import logging
+import os
+import weakref
+from pathlib import Path
+
+from verl_rollout_dump.errors import DumpError
+from verl_rollout_dump.storage.atomic_files import FILE_MODE, NOFOLLOW, Sync, replace_file
+from verl_rollout_dump.storage.lease import Lease, LeaseHeld, Owner, owner_of_process, parse_owner
+
+logger = logging.getLogger(__name__)
+
+LOCK = "run.lock"
+LEASE_FILE = "run.lease"
+TAKEN = (errno.EACCES, errno.EAGAIN)
+NO_FLOCK = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
+REMEDY = "Give this run a directory of its own: rollout_dump/path=per_run, or trainer.rollout_data_dir=DIR"
+
+
+class DirectoryLock:
+    """The lock of one directory, held from the call on. Raises `DumpError` where another run holds it, and OSError."""
+
+    def __init__(self, folder: Path) -> None:
+        self._descriptor: int | None = None
+        self._lease: Lease | None = None
+        self._path = folder / LOCK
+        owner = owner_of_process()
+        try:
+            self._descriptor = lock_file(self._path)
+        except BlockingIOError as error:
+            raise DumpError(refusal(folder, read_owner(self._path))) from error
+        if self._descriptor is None:
+            self._lease = take_lease(folder, owner)
+        else:
+            write_owner(self._descriptor, owner)
+        _held.add(self)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another run has taken it over (a lease alone can be lost)."""
+        return self._lease is not None and self._lease.is_lost
+
+    def release(self) -> None:
+        """Give the lock back; a second call does nothing."""
+        self.leave()
+        if self._lease is not None:
+            self._lease.release()
+            self._lease = None
+
+    def leave(self) -> None:
+        """Close our copy of the file: in a forked child this takes nothing from the parent, which holds the lock."""
+        _held.discard(self)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def lock_file(path: Path) -> int | None:
+    """Open and lock a file; None: its file system has no flock. Raises BlockingIOError where it is locked."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NOFOLLOW, FILE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if is_same_file(descriptor, path):  # not one that was removed in between
+                return descriptor
+            os.close(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in NO_FLOCK:
+                return None
+            if error.errno in TAKEN:
+                raise BlockingIOError(*error.args) from error
+            raise
+
+
+def is_same_file(descriptor: int, path: Path) -> bool:
+    """Whether a name still leads to an open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def write_owner(descriptor: int, owner: Owner) -> None:
+    """Put an owner into the open lock file, for those who are refused."""
+    content = json.dumps(vars(owner)).encode() + b"\n"
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, content, 0)
+
+
+def read_owner(path: Path) -> Owner | None:
+    """Return who stands in a lock file; None: nobody, or what cannot be read."""
+    try:
+        return parse_owner(path.read_bytes())
+    except OSError as error:
+        logger.warning("%s cannot be read: %s", path, error)
+        return None
+
+
+def refusal(folder: object, owner: Owner | None) -> str:
+    """Say who is writing there, and what to do."""
+    who = str(owner) if owner else "its owner has not signed it yet"
+    return f"another run is writing to {folder} ({who}). {REMEDY}"
+
+
+class LeaseOfFolder:
+    """The file that holds a lease, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.where = str(folder)
+        self._path = folder / LEASE_FILE
+
+    def read(self) -> bytes | None:
+        """Return the content; None: no file."""
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, content: bytes) -> None:
+        """Put the content there, whole."""
+        replace_file(self._path, content, Sync())
+
+    def remove(self) -> None:
+        """Remove the file."""
+        self._path.unlink(missing_ok=True)
+
+
+def take_lease(folder: Path, owner: Owner) -> Lease:
+    """Take the lease of a folder whose file system has no flock. Raises `DumpError` where another run holds it."""
+    logger.warning("%s is on a file system without flock: its lock is a lease, renewed while the run lives", folder)
+    try:
+        return Lease(LeaseOfFolder(folder), owner)
+    except LeaseHeld as held:
+        raise DumpError(refusal(folder, held.owner)) from held
+
+
+def leave_locks_to_parent() -> None:
+    """After a fork, in the child: hold nothing, or the lock would outlive the parent."""
+    for lock in list(_held):
+        with contextlib.suppress(OSError):  # closed by the child already: that is all we want
+            lock.leave()
+
+
+_held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
+os.register_at_fork(after_in_child=leave_locks_to_parent)

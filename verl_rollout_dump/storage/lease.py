@@ -1,0 +1,167 @@
+"""A lock for places without locks (a file system without flock, an object store): a lease that its owner renews.
+
+The owner writes itself and a beat, and a new beat every `RENEWED` seconds. Who finds a lease there watches it for
+`EXPIRES` seconds of its own clock (clocks of two hosts need not agree): a new beat, and the owner lives; none, and
+the lease is taken over. An owner on the same host is looked up among its processes, which takes no time.
+
+A lease is weaker than a lock: a run that was stopped for longer than `EXPIRES` may find its place taken. It says so
+(`is_lost`), and writes no more.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+from verl_rollout_dump.storage.step_files import now
+
+START_TIME = 19  # of the fields behind the name in /proc/PID/stat (proc(5): field 22)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process that holds a lock."""
+
+    host: str
+    pid: int
+    # ISO 8601, UTC: when it took the lock.
+    started: str
+    # When the process itself began, in ticks since boot; empty where the system does not tell.
+    process: str
+    # Unlike that of any other lock ever taken.
+    token: str
+
+    def __str__(self) -> str:
+        return f"host {self.host}, pid {self.pid}, since {self.started}"
+
+    def is_dead(self) -> bool:
+        """Whether the process is known to have ended. Of another host nothing is known."""
+        return self.host == socket.gethostname() and process_start(self.pid) != self.process
+
+
+def owner_of_process() -> Owner:
+    """Return this process as the owner of a new lock."""
+    return Owner(socket.gethostname(), os.getpid(), now(), process_start(os.getpid()) or "", uuid4().hex)
+
+
+def parse_owner(content: bytes) -> Owner | None:
+    """Read an owner; None: the content is none (a run that has only just begun has not written it yet)."""
+    try:
+        entry = json.loads(content)
+        return Owner(**{name: entry[name] for name in Owner.__dataclass_fields__})
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def process_start(pid: int) -> str | None:
+    """Return when a process of this host began; None: there is none; empty: the system does not tell."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass  # it lives, and belongs to somebody else
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[START_TIME]
+    except (OSError, IndexError):
+        return ""
+
+
+logger = logging.getLogger(__name__)
+
+RENEWED = 15.0  # seconds
+EXPIRES = 60.0
+SETTLES = 0.5  # how long two that take a lease at the same moment wait to see which of them has it
+
+
+class LeasePlace(Protocol):
+    """Where the content of a lease stands. The methods raise OSError."""
+
+    where: str
+
+    def read(self) -> bytes | None:
+        """Return the content; None: there is none."""
+
+    def write(self, content: bytes) -> None:
+        """Put the content there, whole."""
+
+    def remove(self) -> None:
+        """Take the content away."""
+
+
+class LeaseHeld(Exception):
+    """Another run holds the lease, and lives."""
+
+    def __init__(self, owner: Owner | None) -> None:
+        super().__init__(str(owner))
+        self.owner = owner
+
+
+class Lease:
+    """A lease, held from the call on. Raises `LeaseHeld`, and OSError where the place cannot be reached."""
+
+    def __init__(self, place: LeasePlace, owner: Owner) -> None:
+        self.is_lost = False
+        self._place = place
+        self._owner = owner
+        self._beat = 0
+        self._ended = threading.Event()
+        self._take()
+        self._thread = threading.Thread(target=self._renew, name="verl-rollout-dump-lease", daemon=True)
+        self._thread.start()
+
+    def release(self) -> None:
+        """Give the lease back; a second call does nothing. Raises OSError."""
+        if not self._ended.is_set():
+            self._ended.set()
+            self._thread.join(RENEWED)
+            if not self.is_lost and self._is_ours():
+                self._place.remove()
+
+    def _take(self) -> None:
+        found = self._place.read()
+        owner = parse_owner(found) if found is not None else None
+        if found is not None and not (owner and owner.is_dead()):
+            self._watch(found, owner)
+        self._write()
+        time.sleep(SETTLES)
+        if not self._is_ours():
+            raise LeaseHeld(parse_owner(self._place.read() or b""))
+
+    def _watch(self, found: bytes, owner: Owner | None) -> None:
+        logger.warning("%s has a lease (%s); looking for up to %.0f s if it lives", self._place.where, owner, EXPIRES)
+        ends = time.monotonic() + EXPIRES
+        while time.monotonic() < ends:
+            time.sleep(min(1.0, EXPIRES / 10))
+            seen = self._place.read()
+            if seen is None:
+                return
+            if seen != found:
+                raise LeaseHeld(parse_owner(seen))
+
+    def _renew(self) -> None:
+        while not self._ended.wait(RENEWED):
+            try:
+                if not self._is_ours():
+                    self.is_lost = True
+                    logger.error("%s was taken over by another run; nothing more is written", self._place.where)
+                    return
+                self._write()
+            except OSError as error:
+                logger.warning("the lease of %s cannot be renewed now: %s", self._place.where, error)
+
+    def _is_ours(self) -> bool:
+        owner = parse_owner(self._place.read() or b"")
+        return owner is None or owner.token == self._owner.token  # None: somebody removed it; nobody else has it
+
+    def _write(self) -> None:
+        self._beat += 1
+        self._place.write(json.dumps({**vars(self._owner), "beat": self._beat}).encode())

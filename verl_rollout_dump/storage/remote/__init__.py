@@ -1,0 +1,7 @@
+"""Dumps in remote stores (`path.dir=s3://bucket/run`), through fsspec, by way of a spool on this machine."""
+
+from verl_rollout_dump.storage.remote.remote_directory import RemoteDirectory
+from verl_rollout_dump.storage.remote.store import Store, StoreError
+from verl_rollout_dump.storage.remote.upload import upload_spool
+
+__all__ = ["RemoteDirectory", "Store", "StoreError", "upload_spool"]

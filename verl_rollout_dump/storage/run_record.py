@@ -1,0 +1,172 @@
+"""`run.json`: what wrote a dump, and the attempts that did.
+
+    {"format": 1, "state": "complete", "split": "train",
+     "versions": {"verl_rollout_dump": "0.1.0", "python": "3.11.7", "verl": "0.9.1", ...},
+     "rollout_dump": {the resolved node},
+     "attempts": [{"attempt": 1, "state": "complete", "started": ISO 8601, "ended": ISO 8601 or null,
+                   "host": ..., "pid": ..., "first_step": 1,
+                   "steps": "1-100", "failed": "", "dropped": "57",    (not written: by a fault, by a full queue)
+                   "kept_before": {"98": 1},                           (older files that were in superseded/ already)
+                   "superseded": "98-100"}],                           (no part of the lineage: see attempts.py)
+     "steps_of_others": "",                                            (files that were there before attempt 1)
+     "report": {counts of the last attempt}}
+
+States: `running`, `complete`, `failed`. An attempt that is still `running` when the next one starts has died
+without a word, and becomes `failed`. The file is replaced atomically after every step.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+import socket
+import sys
+from datetime import datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from verl_rollout_dump.storage.atomic_files import Sync, replace_file
+from verl_rollout_dump.storage.attempts import Attempt, State, superseded_steps, writer_of
+from verl_rollout_dump.storage.step_files import format_steps, now, parse_steps
+from verl_rollout_dump.version import __version__
+
+logger = logging.getLogger(__name__)
+
+FILENAME = "run.json"
+FORMAT = 1
+# Module -> distribution whose version is told, where the module is in use.
+VERSIONED = {
+    "verl": "verl",
+    "trl": "trl",
+    "torch": "torch",
+    "transformers": "transformers",
+    "ray": "ray",
+    "numpy": "numpy",
+    "orjson": "orjson",
+    "hydra": "hydra-core",
+    "omegaconf": "omegaconf",
+}
+
+
+class RunRecord:
+    """The content of `run.json`, with the attempt that goes on now as its last.
+
+    `earlier` is the content that was there before, or None. Raises KeyError, TypeError and ValueError for what is
+    not the content of a `run.json`.
+    """
+
+    def __init__(self, split: str, node: dict[str, Any], earlier: bytes | None) -> None:
+        content = json.loads(earlier) if earlier is not None else {"attempts": []}
+        self.earlier = [Attempt.from_json(entry) for entry in content["attempts"]]
+        self.steps_of_others = parse_steps(content.get("steps_of_others", ""))
+        self._split = split
+        self._node = node
+        number = max((attempt.attempt for attempt in self.earlier), default=0) + 1
+        self.current = Attempt(number, started=now(), host=socket.gethostname(), pid=os.getpid())
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """All attempts, in their order."""
+        return [*self.earlier, self.current]
+
+    def writer_of(self, step: int) -> int:
+        """Return the number of the last attempt that wrote a step; 0: none that is on record."""
+        return writer_of(self.attempts, step)
+
+    @property
+    def died(self) -> Attempt | None:
+        """The attempt before this one, where it ended without a word and `end_the_dead` has not been called."""
+        return self.earlier[-1] if self.earlier and self.earlier[-1].state == "running" else None
+
+    def end_the_dead(self) -> None:
+        """Attempts that are still running when another one has the lock have died."""
+        for attempt in self.earlier:
+            if attempt.state == "running":
+                attempt.state = "failed"
+
+    def end(self, state: State) -> None:
+        """Note that the attempt is over."""
+        self.current.state = state
+        self.current.ended = now()
+
+    def content(self, report: dict[str, Any]) -> bytes:
+        """Return what stands in the file."""
+        superseded = superseded_steps(self.attempts)
+        content = {
+            "format": FORMAT,
+            "state": self.current.state,
+            "split": self._split,
+            "versions": versions(),
+            "rollout_dump": self._node,
+            "attempts": [attempt.as_json(superseded[attempt.attempt]) for attempt in self.attempts],
+            "steps_of_others": format_steps(self.steps_of_others),
+            "report": report,
+        }
+        return encode(content)
+
+    def content_of_earlier(self, content: bytes | None) -> bytes:
+        """Return a `run.json` with its attempts as they are known now, and no attempt of our own."""
+        superseded = superseded_steps(self.earlier)
+        attempts = [attempt.as_json(superseded[attempt.attempt]) for attempt in self.earlier]
+        return json.dumps({**json.loads(content or b"{}"), "attempts": attempts}, indent=1).encode() + b"\n"
+
+    def save(self, folder: Path, report: dict[str, Any], sync: Sync) -> None:
+        """Write the file, whole or not at all. Raises OSError."""
+        replace_file(folder / FILENAME, self.content(report), sync)
+
+
+def read_content(folder: Path) -> bytes | None:
+    """Return the content of a folder's `run.json`; None: there is none. A symbolic link is not followed."""
+    path = folder / FILENAME
+    if path.is_symlink():
+        return b"(a symbolic link)"
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def open_record(folder: Path, split: str, node: dict[str, Any]) -> RunRecord:
+    """Return the record of a folder. A file that cannot be read is kept beside, under another name."""
+    earlier = read_content(folder)
+    try:
+        return RunRecord(split, node, earlier)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        path = folder / FILENAME
+        aside = path.with_name(f"{FILENAME}.unreadable-{datetime.now().strftime('%Y%m%dT%H%M%S%f')}")
+        os.replace(path, aside)
+        logger.warning("%s cannot be read (%s); it is kept as %s and a new one is begun", path, error, aside.name)
+        return RunRecord(split, node, None)
+
+
+@cache  # parsing the metadata of a package costs more than writing a small step
+def version_of(module: str, distribution: str) -> str:
+    """Return the version of a module that is in use."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return str(getattr(sys.modules[module], "__version__", "unknown"))
+
+
+def encode(content: dict[str, Any]) -> bytes:
+    """Return the bytes of `run.json`; text that is not valid Unicode (in a path of the config) is mended."""
+    option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    try:
+        return orjson.dumps(content, option=option)
+    except TypeError:  # lone surrogates
+        return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of this package, Python, and what is loaded of what matters."""
+    found = {"verl_rollout_dump": __version__, "python": platform.python_version()}
+    for module, distribution in VERSIONED.items():
+        if module in sys.modules:
+            found[module] = version_of(module, distribution)
+    return found
