@@ -1,11 +1,12 @@
 """The figures of a step, by hand."""
 
+import json
 import math
 
 import pytest
 
 from verl_rollout_dump.analysis.groups import groups_of_step
-from verl_rollout_dump.analysis.stats import collecting, step_stats, summarize
+from verl_rollout_dump.analysis.stats import COLUMNS, collecting, step_stats, summarize
 from verl_rollout_dump.reader import open_dump
 from verl_rollout_dump.reader.streams import open_stream
 
@@ -67,3 +68,24 @@ def test_groups(small_dump):
         ([2, 3], [1.0, 1.0], False),
     ]
     assert [group.has_signal for group in groups_of_step(open_dump(small_dump), 1)] == [True, True]
+
+
+def test_the_columns_of_tables_are_figures_of_a_row(tmp_path):
+    records = [{"input": "p", "output": "abc", "score": 1.0}, {"input": "p", "output": "abcde", "score": 1.0}]
+    (tmp_path / "3.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (stats,) = step_stats(open_dump(tmp_path))
+    row = stats.as_row()
+    assert {column.name: column.value(stats) for column in COLUMNS}.items() <= row.items()
+    assert {column.heading: column.text(stats) for column in COLUMNS} == {
+        "step": "3",
+        "records": "2",
+        "score": "1.0000",
+        "std": "0.0000",
+        "min": "1.0000",
+        "max": "1.0000",
+        "length": "4",
+        "empty": "0 %",
+        "doubled": "0 %",
+        "cut": "",
+        "no signal": "1/1",
+    }

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+import orjson
+
+_JSON_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 LONGEST_SHOWN = 2000  # characters of a text; the file has all of it
 BARS = "▁▂▃▄▅▆▇█"
 # Control characters, and those that change the direction of text or hide in it. Line feed and tab stay.
@@ -25,6 +29,11 @@ def one_line(text: str, longest: int) -> str:
     """Return the beginning of a text on one line, cut at a number of characters."""
     shown = printable(text[: longest + 1], None).replace("\n", "⏎").replace("\t", " ")
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def json_text(value: Any) -> str:
+    """Return a value as one line of strict JSON; NaN becomes null, a type that JSON lacks its `str`."""
+    return orjson.dumps(value, default=str, option=_JSON_OPTIONS).decode()
 
 
 def sparkline(values: Sequence[float | None], width: int = 40) -> str:

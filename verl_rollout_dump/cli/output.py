@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import typer
 from rich.console import Console
 
-JSON_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+from verl_rollout_dump.analysis.formatting import json_text
 
 
 def console() -> Console:
@@ -19,8 +18,3 @@ def console() -> Console:
 def print_json(value: Any) -> None:
     """Print a value as one line of strict JSON; NaN becomes null."""
     typer.echo(json_text(value))
-
-
-def json_text(value: Any) -> str:
-    """Return a value as one line of strict JSON."""
-    return orjson.dumps(value, default=str, option=JSON_OPTIONS).decode()

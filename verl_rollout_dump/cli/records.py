@@ -6,8 +6,7 @@ from rich.console import Group
 from rich.panel import Panel
 from rich.text import Text
 
-from verl_rollout_dump.analysis.formatting import printable
-from verl_rollout_dump.cli.output import json_text
+from verl_rollout_dump.analysis.formatting import json_text, printable
 from verl_rollout_dump.reader import Record, Row
 from verl_rollout_dump.reader.field_names import extras_of, text_of, value_of
 

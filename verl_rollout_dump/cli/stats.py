@@ -11,16 +11,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from verl_rollout_dump.analysis.formatting import figure, one_line, percent, sparkline
+from verl_rollout_dump.analysis.formatting import one_line, sparkline
 from verl_rollout_dump.analysis.selection import chosen_steps
-from verl_rollout_dump.analysis.stats import StepStats, step_stats
+from verl_rollout_dump.analysis.stats import COLUMNS, StepStats, step_stats
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, Workers
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import open_dump
 
 STEPS_SHOWN = 40
-HEADINGS = ("step", "records", "score", "std", "min", "max", "length", "empty", "doubled", "cut", "no signal")
 
 
 def stats(
@@ -68,28 +67,17 @@ def print_csv(found: list[StepStats]) -> None:
 def print_steps(found: list[StepStats], out: Console) -> None:
     """Print one row a step."""
     table = Table()
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right")
+    for column in COLUMNS:
+        table.add_column(column.heading, justify="right")
     for figures in found:
-        score = figures.score
-        groups = f"{figures.groups_without_signal}/{figures.groups}" if figures.groups else ""
-        table.add_row(
-            str(figures.step),
-            str(figures.records),
-            *(figure(value) for value in (score.mean, score.std, score.min, score.max)),
-            figure(figures.response_length.mean, 0),
-            *(percent(share) for share in (figures.empty, figures.duplicated, figures.truncated)),
-            groups,
-        )
+        table.add_row(*(column.text(figures) for column in COLUMNS))
     out.print(table)
 
 
 def print_curves(found: list[StepStats], out: Console) -> None:
     """Print the means over the steps as small curves: score, length, groups without signal, and every extra."""
     curves: dict[str, list[float | None]] = {
-        "score": [figures.score.mean for figures in found],
-        "length": [figures.response_length.mean for figures in found],
-        "no signal": [figures.without_signal for figures in found],
+        column.heading: [column.value(figures) for figures in found] for column in COLUMNS if column.has_curve
     }
     for name in dict.fromkeys(name for figures in found for name in figures.extras):
         curves[name] = [figures.extras[name].mean if name in figures.extras else None for figures in found]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from verl_rollout_dump.analysis.formatting import printable
-from verl_rollout_dump.cli.output import json_text
+from verl_rollout_dump.analysis.formatting import json_text, printable
 from verl_rollout_dump.reader import Record
 from verl_rollout_dump.reader.field_names import extras_of, text_of, value_of
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from verl_rollout_dump.analysis.diff import PromptChange, prompt_changes, scored_records
-from verl_rollout_dump.analysis.formatting import figure, one_line, percent, readable_size
+from verl_rollout_dump.analysis.formatting import figure, one_line, readable_size
 from verl_rollout_dump.analysis.groups import groups_of_step
 from verl_rollout_dump.analysis.selection import Choice
-from verl_rollout_dump.analysis.stats import NumberSummary, StepStats, step_stats
+from verl_rollout_dump.analysis.stats import COLUMNS, NumberSummary, StepStats, legend, step_stats
 from verl_rollout_dump.html_report.charts import histogram, shares_chart, summary_chart
 from verl_rollout_dump.html_report.page import charts, heading, page, record_details, table
 from verl_rollout_dump.reader import Dump, DumpReadError
@@ -167,16 +167,5 @@ def groups(source: ReportSource) -> str:
 
 def steps_table(source: ReportSource) -> str:
     """The figures of the last steps."""
-    headings = ("step", "records", "score", "std", "min", "max", "length", "empty", "doubled", "cut", "no signal")
-    rows = [
-        (
-            str(stats.step),
-            str(stats.records),
-            *(figure(value) for value in (stats.score.mean, stats.score.std, stats.score.min, stats.score.max)),
-            figure(stats.response_length.mean, 0),
-            *(percent(share) for share in (stats.empty, stats.duplicated, stats.truncated)),
-            f"{stats.groups_without_signal}/{stats.groups}",
-        )
-        for stats in source.stats[-STEPS_IN_TABLE:]
-    ]
-    return heading("Steps") + table(headings, rows)
+    rows = [[column.text(stats) for column in COLUMNS] for stats in source.stats[-STEPS_IN_TABLE:]]
+    return heading("Steps", legend()) + table([column.heading for column in COLUMNS], rows)

@@ -13,8 +13,8 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Footer, Input, Sparkline, Static
 from textual.worker import get_current_worker
 
+from verl_rollout_dump.analysis.formatting import json_text
 from verl_rollout_dump.analysis.where import Condition, WhereError, parse_where
-from verl_rollout_dump.cli.output import json_text
 from verl_rollout_dump.reader.field_names import text_of
 from verl_rollout_dump.viewer.help_screen import BINDINGS, HelpScreen
 from verl_rollout_dump.viewer.line_list import LineList

@@ -7,8 +7,7 @@ import re
 from rich.style import Style
 from rich.text import Text
 
-from verl_rollout_dump.analysis.formatting import BARS, one_line, printable
-from verl_rollout_dump.cli.output import json_text
+from verl_rollout_dump.analysis.formatting import BARS, json_text, one_line, printable
 from verl_rollout_dump.reader import Record
 from verl_rollout_dump.reader.field_names import extras_of, text_of, value_of
 from verl_rollout_dump.viewer.source import GroupLine, ListLine, RecordLine

@@ -8,6 +8,16 @@ for stats in step_stats(open_dump("outputs/rollouts")):
 """
 
 from verl_rollout_dump.analysis.stats.collecting import StepCollector, step_stats
+from verl_rollout_dump.analysis.stats.columns import COLUMNS, StatsColumn, legend
 from verl_rollout_dump.analysis.stats.figures import NumberSummary, StepStats, summarize
 
-__all__ = ["NumberSummary", "StepCollector", "StepStats", "step_stats", "summarize"]
+__all__ = [
+    "COLUMNS",
+    "NumberSummary",
+    "StatsColumn",
+    "StepCollector",
+    "StepStats",
+    "legend",
+    "step_stats",
+    "summarize",
+]
