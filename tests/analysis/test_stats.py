@@ -6,7 +6,7 @@ import math
 import pytest
 
 from verl_rollout_dump.analysis.groups import groups_of_step
-from verl_rollout_dump.analysis.stats import COLUMNS, collecting, step_stats, summarize
+from verl_rollout_dump.analysis.stats import COLUMNS, collector, step_stats, summarize
 from verl_rollout_dump.reader import open_dump
 from verl_rollout_dump.reader.streams import open_stream
 
@@ -56,7 +56,7 @@ def test_stats_of_many_files_are_in_order(small_dump):
 
 def test_only_the_files_of_the_steps_are_read(small_dump, monkeypatch):
     opened = []
-    monkeypatch.setattr(collecting, "open_stream", lambda path: opened.append(path.name) or open_stream(path))
+    monkeypatch.setattr(collector, "open_stream", lambda path: opened.append(path.name) or open_stream(path))
     assert [stats.step for stats in step_stats(open_dump(small_dump), {2, 10})] == [2, 10]
     assert opened == ["2.jsonl", "10.jsonl"]
 

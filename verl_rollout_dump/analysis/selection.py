@@ -19,7 +19,7 @@ LAST = "last"
 Place = tuple[float, int, int]  # what it is ordered by, step, index
 
 
-def chosen_steps(dump: Dump, text: str | None) -> list[int]:
+def select_steps(dump: Dump, text: str | None) -> list[int]:
     """Return the steps that a text such as "7", "1-3,9" or "last" names; all for None. Raises `DumpReadError`."""
     steps = dump.steps
     if text is None or not steps:
@@ -42,7 +42,7 @@ def condition(where: str | None) -> Condition:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """Records that a user asked for. None: not asked for by this."""
 
     steps: list[int]

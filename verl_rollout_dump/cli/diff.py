@@ -13,7 +13,7 @@ from rich.text import Text
 
 from verl_rollout_dump.analysis.diff import KEYS, PromptChange, StepScores, prompt_changes, scored_records, step_scores
 from verl_rollout_dump.analysis.formatting import figure, one_line, printable
-from verl_rollout_dump.analysis.selection import chosen_steps
+from verl_rollout_dump.analysis.selection import select_steps
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
@@ -54,7 +54,7 @@ def diff(
             with progress_bar(f"indexing {dump.path.name}", dump.size) as advance:
                 dump.make_index(WORKERS, advance)
         scored = [
-            scored_records(dump, chosen_steps(dump, steps), by) for dump, steps in ((before, step_a), (after, step_b))
+            scored_records(dump, select_steps(dump, steps), by) for dump, steps in ((before, step_a), (after, step_b))
         ]
         changes = prompt_changes(*scored)
         steps = step_scores(before, after) if other else []

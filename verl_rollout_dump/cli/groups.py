@@ -10,7 +10,7 @@ from rich.text import Text
 
 from verl_rollout_dump.analysis.formatting import figure, one_line
 from verl_rollout_dump.analysis.groups import Group, groups_of_step
-from verl_rollout_dump.analysis.selection import chosen_steps
+from verl_rollout_dump.analysis.selection import select_steps
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
@@ -38,7 +38,7 @@ def groups(
     - `verl-rollout-dump groups DIR --step 7 --no-signal`
     """
     with open_dump(directory) as dump:
-        steps = chosen_steps(dump, step)
+        steps = select_steps(dump, step)
         with progress_bar("indexing", dump.size) as advance:
             if len(steps) > 1:
                 dump.make_index(WORKERS, advance)

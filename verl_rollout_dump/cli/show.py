@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from verl_rollout_dump.analysis.formatting import LONGEST_SHOWN
-from verl_rollout_dump.analysis.selection import Choice, chosen_steps
+from verl_rollout_dump.analysis.selection import Selection, select_steps
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, Where
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
@@ -48,12 +48,12 @@ def show(
     if len(asked) > 1 or (index is not None and asked):
         raise DumpReadError("--index, --worst, --best and --random exclude each other; give one of them")
     with open_dump(directory) as dump:
-        steps = chosen_steps(dump, step if step or index is None else "last")
+        steps = select_steps(dump, step if step or index is None else "last")
         index_for_scores(dump, worst or best)
-        choice = Choice(steps, index, uid, worst, best, random, where)
+        selection = Selection(steps, index, uid, worst, best, random, where)
         wanted = worst or best or random or limit
         print_row = print_row_as_json if as_json else row_printer(None if full else LONGEST_SHOWN)
-        print_rows(islice(choice.rows(dump), wanted), print_row)
+        print_rows(islice(selection.rows(dump), wanted), print_row)
 
 
 def index_for_scores(dump: Dump, is_needed: int | None) -> None:

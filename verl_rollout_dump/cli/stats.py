@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from verl_rollout_dump.analysis.formatting import one_line, sparkline
-from verl_rollout_dump.analysis.selection import chosen_steps
+from verl_rollout_dump.analysis.selection import select_steps
 from verl_rollout_dump.analysis.stats import COLUMNS, StepStats, step_stats
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, Workers
 from verl_rollout_dump.cli.output import console, print_json
@@ -43,7 +43,7 @@ def stats(
     - `verl-rollout-dump stats DIR --step 10-20 --json | jq '.[].score.mean'`
     """
     dump = open_dump(directory)
-    wanted = set(chosen_steps(dump, step)) if step else None
+    wanted = set(select_steps(dump, step)) if step else None
     with progress_bar("reading", dump.size) as advance:
         found = list(step_stats(dump, wanted, workers, advance))
     if as_json:

@@ -12,7 +12,7 @@ import typer
 
 from verl_rollout_dump.analysis.formatting import figure, percent
 from verl_rollout_dump.analysis.stats import StepStats
-from verl_rollout_dump.analysis.stats.collecting import collect_files
+from verl_rollout_dump.analysis.stats.collector import collect_files
 from verl_rollout_dump.cli.arguments import AsJson, Directory
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.records import record_panel

@@ -10,7 +10,7 @@ from pathlib import Path
 from verl_rollout_dump.analysis.diff import PromptChange, prompt_changes, scored_records
 from verl_rollout_dump.analysis.formatting import figure, one_line, readable_size
 from verl_rollout_dump.analysis.groups import groups_of_step
-from verl_rollout_dump.analysis.selection import Choice
+from verl_rollout_dump.analysis.selection import Selection
 from verl_rollout_dump.analysis.stats import COLUMNS, NumberSummary, StepStats, legend, step_stats
 from verl_rollout_dump.html_report.charts import histogram, shares_chart, summary_chart
 from verl_rollout_dump.html_report.page import charts, heading, page, record_details, table
@@ -107,12 +107,12 @@ def extras(source: ReportSource) -> str:
 def examples(source: ReportSource) -> Iterator[str]:
     """The best and the worst records of the last step."""
     last = source.steps[-1]
-    for title, choice in (
-        ("Worst", Choice([last], worst=EXAMPLES)),
-        ("Best", Choice([last], best=EXAMPLES)),
+    for title, selection in (
+        ("Worst", Selection([last], worst=EXAMPLES)),
+        ("Best", Selection([last], best=EXAMPLES)),
     ):
         yield heading(f"{title} of step {last}")
-        for row in choice.rows(source.dump):
+        for row in selection.rows(source.dump):
             score = figure(float(source.dump.scores(row.step)[row.index]))
             shown = one_line(text_of(row.record, "prompt"), 80)
             yield record_details(f"{score}  index {row.index}  {shown}", row.record)

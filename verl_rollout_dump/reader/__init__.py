@@ -14,7 +14,7 @@ for row in follow("outputs/rollouts"): ...    # as a training writes it
 from verl_rollout_dump.reader.dump import Dump, Place, open_dump
 from verl_rollout_dump.reader.errors import DumpReadError, MissingPackageError, Problem
 from verl_rollout_dump.reader.files import DumpFile, dump_files, read_run_record, step_files
-from verl_rollout_dump.reader.following import Follower, follow
+from verl_rollout_dump.reader.follower import Follower, follow
 from verl_rollout_dump.reader.parsing import Record, parse_line
 from verl_rollout_dump.reader.rows import Row, read_records, read_rows
 

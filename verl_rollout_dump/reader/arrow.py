@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from verl_rollout_dump.reader.optional_imports import require
+from verl_rollout_dump.reader.parsing import Record
+from verl_rollout_dump.reader.rows import RowSource
 from verl_rollout_dump.serialization import decode_markers
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from verl_rollout_dump.reader.dump import Dump
-    from verl_rollout_dump.reader.parsing import Record
 
 ROWS_PER_BATCH = 2048
 
@@ -32,18 +31,18 @@ class ArrowSchema(NamedTuple):
     as_text: frozenset[str]
 
 
-def raw_batches(dump: Dump) -> Iterator[list[Record]]:
+def raw_batches(source: RowSource) -> Iterator[list[Record]]:
     """Yield the records of a dump, some at a time, markers not decoded."""
-    records = (row.record for row in dump.rows())
+    records = (row.record for row in source.rows())
     while some := list(islice(records, ROWS_PER_BATCH)):
         yield some
 
 
-def arrow_schema(dump: Dump) -> ArrowSchema:
+def arrow_schema(source: RowSource) -> ArrowSchema:
     """Read a dump through and find the types of its columns."""
     pyarrow = require("pyarrow", "finding the types of a dump")
     types: dict[str, Any] = {}
-    for records in raw_batches(dump):
+    for records in raw_batches(source):
         for name in dict.fromkeys(key for record in records for key in record):
             found = type_of_values(pyarrow, decode_markers([record.get(name) for record in records]))
             types[name] = joined_type(pyarrow, types.get(name, pyarrow.null()), found)
@@ -89,10 +88,10 @@ def joined_type(pyarrow: Any, known: Any, found: Any) -> Any:
         return None
 
 
-def arrow_batches(dump: Dump, schema: ArrowSchema) -> Iterator[pyarrow.RecordBatch]:
+def arrow_batches(source: RowSource, schema: ArrowSchema) -> Iterator[pyarrow.RecordBatch]:
     """Stream a dump as batches of a schema that `arrow_schema` found."""
     pyarrow = require("pyarrow", "a table of Arrow")
-    for records in raw_batches(dump):
+    for records in raw_batches(source):
         arrays = [
             pyarrow.array(column_values(records, field.name, schema.as_text), type=field.type)
             for field in schema.schema

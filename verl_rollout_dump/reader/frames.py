@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from verl_rollout_dump.reader.arrow import arrow_batches, arrow_schema
 from verl_rollout_dump.reader.optional_imports import require
+from verl_rollout_dump.reader.rows import RowSource
+from verl_rollout_dump.serialization import decode_markers
 
-if TYPE_CHECKING:
-    from verl_rollout_dump.reader.dump import Dump
 
-
-def to_arrow(dump: Dump) -> Any:
+def to_arrow(source: RowSource) -> Any:
     """Return all records as a `pyarrow.Table`. Raises `MissingPackageError`."""
-    from verl_rollout_dump.reader.arrow import arrow_batches, arrow_schema
-
     pyarrow = require("pyarrow", "a table of Arrow")
-    schema = arrow_schema(dump)
-    return pyarrow.Table.from_batches(arrow_batches(dump, schema), schema.schema)
+    schema = arrow_schema(source)
+    return pyarrow.Table.from_batches(arrow_batches(source, schema), schema.schema)
 
 
-def to_pandas(dump: Dump) -> Any:
+def to_pandas(source: RowSource) -> Any:
     """Return all records as a `pandas.DataFrame`, nested values as Python objects. Raises `MissingPackageError`."""
     pandas = require("pandas", "a DataFrame of pandas")
     columns: dict[str, list[Any]] = {}
-    for count, record in enumerate(dump.records()):
+    for count, row in enumerate(source.rows()):
+        record = decode_markers(row.record)
         for name in record:
             if name not in columns:
                 columns[name] = [None] * count
@@ -32,13 +31,13 @@ def to_pandas(dump: Dump) -> Any:
     return pandas.DataFrame(columns)
 
 
-def to_polars(dump: Dump) -> Any:
+def to_polars(source: RowSource) -> Any:
     """Return all records as a `polars.DataFrame`. Raises `MissingPackageError`."""
     polars = require("polars", "a DataFrame of polars")
-    return polars.DataFrame(to_arrow(dump))
+    return polars.DataFrame(to_arrow(source))
 
 
-def to_datasets(dump: Dump) -> Any:
+def to_datasets(source: RowSource) -> Any:
     """Return all records as a `datasets.Dataset`, in memory. Raises `MissingPackageError`."""
     datasets = require("datasets", "a Dataset of datasets")
-    return datasets.Dataset(datasets.table.InMemoryTable(to_arrow(dump)))
+    return datasets.Dataset(datasets.table.InMemoryTable(to_arrow(source)))

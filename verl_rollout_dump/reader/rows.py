@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from verl_rollout_dump.reader.errors import DumpReadError
 from verl_rollout_dump.reader.files import DumpFile
@@ -27,6 +28,14 @@ class Row:
     path: Path
     line: int
     record: Record
+
+
+class RowSource(Protocol):
+    """Anything whose records can be streamed more than once; `Dump` is one."""
+
+    def rows(self) -> Iterator[Row]:
+        """Stream the records from the first one."""
+        ...
 
 
 def read_rows(files: Sequence[DumpFile], steps: Collection[int] | None = None) -> Iterator[Row]:

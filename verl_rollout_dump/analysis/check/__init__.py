@@ -8,7 +8,7 @@ Severities: an `error` means that data is lost or that strict readers fail; a `w
 look. `findings.KINDS` lists all kinds.
 """
 
-from verl_rollout_dump.analysis.check.checking import check_dump
+from verl_rollout_dump.analysis.check.checks import check_dump
 from verl_rollout_dump.analysis.check.findings import ERROR, KINDS, WARNING, Finding
 
 __all__ = ["ERROR", "KINDS", "WARNING", "Finding", "check_dump"]

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from verl_rollout_dump.analysis.check.checking import types_of_fields
-from verl_rollout_dump.analysis.check.observing import observe_files
+from verl_rollout_dump.analysis.check.checks import types_of_fields
+from verl_rollout_dump.analysis.check.observation import observe_files
 from verl_rollout_dump.analysis.stringified import READ_BACK, TEXT_BOOLEAN, TEXT_NUMBER, TEXT_TENSOR, reading_of
 from verl_rollout_dump.reader import Dump
 from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress

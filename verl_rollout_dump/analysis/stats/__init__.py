@@ -7,7 +7,7 @@ for stats in step_stats(open_dump("outputs/rollouts")):
     print(stats.step, stats.score.mean, stats.groups_without_signal)
 """
 
-from verl_rollout_dump.analysis.stats.collecting import StepCollector, step_stats
+from verl_rollout_dump.analysis.stats.collector import StepCollector, step_stats
 from verl_rollout_dump.analysis.stats.columns import COLUMNS, StatsColumn, legend
 from verl_rollout_dump.analysis.stats.figures import NumberSummary, StepStats, summarize
 

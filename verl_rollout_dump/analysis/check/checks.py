@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from verl_rollout_dump.analysis.check.findings import KINDS, Finding
-from verl_rollout_dump.analysis.check.observing import FileObservation, observe_files
+from verl_rollout_dump.analysis.check.observation import FileObservation, observe_files
 from verl_rollout_dump.analysis.stringified import TEXT_ELIDED
 from verl_rollout_dump.reader import Dump, DumpReadError
 from verl_rollout_dump.reader.files import read_run_records, step_of_name
