@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from verl_rollout_dump.analysis.convert import FORMS, convert_dump
+from verl_rollout_dump.analysis.convert import FORMATS, convert_dump
 from verl_rollout_dump.reader import DumpReadError, open_dump
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -81,7 +81,7 @@ def test_pandas_and_polars(dump):
     assert dump.to_polars()["score"].to_list() == [1.0, 0.5, None]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_nothing_is_overwritten(dump, tmp_path, form):
     (tmp_path / "there").write_text("precious")
     with pytest.raises(DumpReadError, match="nothing is overwritten"):

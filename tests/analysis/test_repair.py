@@ -6,7 +6,7 @@ import pytest
 
 from verl_rollout_dump.analysis.check import check_dump
 from verl_rollout_dump.analysis.repair import repair_dump
-from verl_rollout_dump.analysis.stringified import READ_BACK, TEXT_ELIDED, TEXT_TENSOR, reading_of
+from verl_rollout_dump.analysis.stringified import READ_BACK, TEXT_ELIDED, TEXT_TENSOR, text_kind
 from verl_rollout_dump.reader import DumpReadError, open_dump
 
 
@@ -70,18 +70,18 @@ def test_answers_stay_text(repaired):
 
 @pytest.mark.parametrize("text", ["tensor(nan)", "tensor([True, False])", "array([1, 2])", "[[1. 2.]\n [3. 4.]]"])
 def test_whole_tensors(text):
-    assert reading_of(text) == TEXT_TENSOR
+    assert text_kind(text) == TEXT_TENSOR
     READ_BACK[TEXT_TENSOR](text)
 
 
 @pytest.mark.parametrize("text", ["tensor([1, ..., 2])", "[0 1 ... 8 9]"])
 def test_elided(text):
-    assert reading_of(text) == TEXT_ELIDED
+    assert text_kind(text) == TEXT_ELIDED
 
 
 @pytest.mark.parametrize("text", ["", "a", "[a b]", "tensor", "1 2", "0x10", "True ", "[]", "nano"])
 def test_other_texts(text):
-    assert reading_of(text) is None
+    assert text_kind(text) is None
 
 
 def test_a_file_without_records_is_left_out(write_step, tmp_path):

@@ -1,9 +1,9 @@
-"""Write a dump in another form, streaming: memory does not grow with the dump.
+"""Write a dump in another format, in bounded memory.
 
     parquet, arrow (an IPC stream file), csv, jsonl, datasets (a folder for `datasets.load_from_disk`)
 
-Nested values stay nested in Parquet, Arrow and datasets; in CSV they are JSON text. Adding a form: one function, one
-row in `FORMS`.
+Nested values stay nested in Parquet, Arrow and datasets; in CSV they are JSON text. To add a format, add a function
+and a row in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from verl_rollout_dump.reader.optional_imports import require
 
 
 class Converted(NamedTuple):
-    """What was written; `as_text` are the columns without one type, written as JSON text."""
+    """What was written. `as_text` names the columns written as JSON text, since their values have several types."""
 
     records: int
     as_text: list[str]
@@ -37,7 +37,7 @@ def write_parquet(dump: Dump, target: Path) -> Converted:
 
 
 def write_arrow(dump: Dump, target: Path) -> Converted:
-    """Write one Arrow file (the IPC stream form, which `datasets` and `polars` map). Needs pyarrow."""
+    """Write one Arrow IPC stream file, which `datasets` and `polars` can map. Needs pyarrow."""
     ipc = require("pyarrow.ipc", "writing Arrow")
     schema = arrow_schema(dump)
     with target.open("wb") as file, ipc.new_stream(file, schema.schema) as writer:
@@ -45,7 +45,7 @@ def write_arrow(dump: Dump, target: Path) -> Converted:
 
 
 def write_batches(dump: Dump, schema: ArrowSchema, writer: Any) -> Converted:
-    """Write all batches to a writer of pyarrow."""
+    """Write all batches to a pyarrow writer."""
     records = 0
     for batch in arrow_batches(dump, schema):
         writer.write_batch(batch)
@@ -78,7 +78,7 @@ def write_datasets(dump: Dump, target: Path) -> Converted:
 
 
 def write_csv(dump: Dump, target: Path) -> Converted:
-    """Write one CSV file; nested values and markers as JSON text, null as nothing."""
+    """Write one CSV file: nested values and markers as JSON text, null as an empty cell."""
     names = list(dict.fromkeys(name for row in dump.rows() for name in row.record))
     records = 0
     with target.open("w", newline="", encoding="utf-8") as file:
@@ -91,12 +91,12 @@ def write_csv(dump: Dump, target: Path) -> Converted:
 
 
 def cell(value: Any) -> Any:
-    """Return a value as a cell of CSV."""
+    """Return the CSV cell of a value."""
     return orjson.dumps(value).decode() if isinstance(value, (dict, list, bool)) else value
 
 
 def write_jsonl(dump: Dump, target: Path) -> Converted:
-    """Write one JSONL file of all steps, strictly; records say their steps."""
+    """Write one strict JSONL file with all steps; every record has a `step`."""
     records = 0
     with target.open("wb") as file:
         for row in dump.rows():
@@ -105,7 +105,7 @@ def write_jsonl(dump: Dump, target: Path) -> Converted:
     return Converted(records, [])
 
 
-FORMS: dict[str, Callable[[Dump, Path], Converted]] = {
+FORMATS: dict[str, Callable[[Dump, Path], Converted]] = {
     "parquet": write_parquet,
     "csv": write_csv,
     "datasets": write_datasets,
@@ -114,15 +114,20 @@ FORMS: dict[str, Callable[[Dump, Path], Converted]] = {
 }
 
 
-def convert_dump(dump: Dump, target: Path, form: str) -> Converted:
-    """Write a dump as a form of `FORMS`; the target appears when it is whole. Raises `DumpReadError`."""
+def convert_dump(dump: Dump, target: Path, format_name: str) -> Converted:
+    """Write a dump in a format of `FORMATS`. The target appears when it is complete.
+
+    Raises `DumpReadError` if the target exists or cannot be written, `MissingPackageError` if a package is missing.
+    """
     if target.exists():
-        raise DumpReadError(f"{target} exists; nothing is overwritten. Give another name, or move it away")
+        raise DumpReadError(f"{target} exists; nothing is overwritten. Choose another name, or move it away")
     if not target.absolute().parent.is_dir():
-        raise DumpReadError(f"{target.parent} is not a directory; make it first")
+        raise DumpReadError(f"{target.parent} is not a directory; create it first")
     temporary = target.with_name(f"{target.name}.tmp")
     if temporary.exists():
-        raise DumpReadError(f"{temporary} is left from a conversion that was broken off, or goes on; remove it first")
-    converted = FORMS[form](dump, temporary)
+        raise DumpReadError(
+            f"{temporary} exists: another conversion is running or was interrupted. Remove the file if none is running"
+        )
+    converted = FORMATS[format_name](dump, temporary)
     os.replace(temporary, target)
     return converted

@@ -1,6 +1,6 @@
-"""Compare two dumps, or two ranges of steps of one: score per step, and the prompts that changed most.
+"""Compare two dumps, or two ranges of steps of one: the score per step, and the prompts that changed most.
 
-All from the indexes: prompts are told apart by their hashes, and only the texts that are shown are read.
+Everything comes from the indexes, where prompts are hashes; only the texts that are shown are read.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from verl_rollout_dump.reader import Dump
 
-# --by -> the column of the index that tells which rollouts belong together
+# --by -> the column of the index that identifies a prompt
 KEYS = {"prompt": "prompt_group", "uid": "uid_group"}
 
 
 class StepScores(NamedTuple):
-    """The mean score of a step in both dumps; null where a dump does not have the step."""
+    """The mean score of a step in both dumps; None if a dump lacks the step or its scores."""
 
     step: int
     before: float | None
@@ -33,7 +33,7 @@ class StepScores(NamedTuple):
 
 @dataclass(frozen=True)
 class PromptChange:
-    """A prompt in both: mean scores, number of rollouts, and the place (step, index) of its best rollout in each."""
+    """A prompt in both dumps: mean scores, number of rollouts, and (step, index) of its best rollout in each."""
 
     before: float
     after: float
@@ -48,13 +48,13 @@ class PromptChange:
         return self.after - self.before
 
     def as_json(self) -> dict[str, Any]:
-        """Return the change for scripts."""
+        """Return the change as JSON values."""
         return {**vars(self), "change": self.change}
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The records of a dump (or of some steps) that have a score."""
+    """The records with a score, as columns of equal length: prompt hash, score, step, index in the step."""
 
     keys: NDArray[np.uint64]
     scores: NDArray[np.float64]
@@ -63,7 +63,7 @@ class Scored:
 
 
 def scored_records(dump: Dump, steps: Collection[int], by: str) -> Scored:
-    """Collect keys and scores of steps from the index. `by`: a key of `KEYS`."""
+    """Return the scored records of some steps, from the index. `by` is a key of `KEYS`."""
     parts: list[tuple[Any, Any, Any, Any]] = []
     for step in steps:
         scores, keys = dump.scores(step), dump.column(step, KEYS[by])
@@ -76,20 +76,20 @@ def scored_records(dump: Dump, steps: Collection[int], by: str) -> Scored:
 
 
 def step_scores(before: Dump, after: Dump) -> list[StepScores]:
-    """Return the mean scores of all steps of two dumps side by side."""
+    """Return the mean scores of all steps of two dumps."""
     steps = sorted({*before.steps, *after.steps})
     return [StepScores(step, mean_score(before, step), mean_score(after, step)) for step in steps]
 
 
 def mean_score(dump: Dump, step: int) -> float | None:
-    """Return the mean score of a step; null where it has none."""
+    """Return the mean of the finite scores of a step; None if there are none."""
     scores = dump.scores(step)
     finite = scores[np.isfinite(scores)]
     return float(finite.mean()) if len(finite) else None
 
 
 def prompt_changes(before: Scored, after: Scored) -> list[PromptChange]:
-    """Return the prompts that are in both, those that got worse first."""
+    """Return the prompts that are in both, largest loss first."""
     one, other = by_key(before), by_key(after)
     changes = [
         PromptChange(mean_before, mean_after, count_before, count_after, place_before, place_after)
@@ -101,7 +101,7 @@ def prompt_changes(before: Scored, after: Scored) -> list[PromptChange]:
 
 
 def by_key(scored: Scored) -> dict[int, tuple[float, int, tuple[int, int]]]:
-    """Return for each key its mean score, its number of rollouts, and the place of the best one."""
+    """Return for each key its mean score, number of rollouts, and (step, index) of the best rollout."""
     if not len(scored.keys):
         return {}
     order = np.lexsort((-scored.scores, scored.keys))

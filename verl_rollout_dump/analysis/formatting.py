@@ -1,4 +1,4 @@
-"""Text for terminals: nothing that a model wrote can drive them."""
+"""Text for people: escaped, shortened, or drawn. No text of a model can control the terminal."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Any
 import orjson
 
 _JSON_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
-LONGEST_SHOWN = 2000  # characters of a text; the file has all of it
+LONGEST_SHOWN = 2000  # characters of a text
 BARS = "▁▂▃▄▅▆▇█"
-# Control characters, and those that change the direction of text or hide in it. Line feed and tab stay.
-DRIVING = re.compile(
+# Control characters except line feed and tab, and characters that are invisible or change the text direction.
+CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
 
 
 def printable(text: str, longest: int | None = LONGEST_SHOWN) -> str:
-    """Return a text that a terminal shows as it is: control characters become escapes, a long text is cut."""
+    """Return a text that is safe to print: control characters become escapes, a long text is cut."""
     shown = text if longest is None or len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
-    shown = DRIVING.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
+    shown = CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
     return shown.encode("utf-8", "replace").decode("utf-8")
 
 
 def one_line(text: str, longest: int) -> str:
-    """Return the beginning of a text on one line, cut at a number of characters."""
+    """Return the beginning of a text on one line, at most `longest` characters."""
     shown = printable(text[: longest + 1], None).replace("\n", "⏎").replace("\t", " ")
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
 def json_text(value: Any) -> str:
-    """Return a value as one line of strict JSON; NaN becomes null, a type that JSON lacks its `str`."""
+    """Return a value as one line of strict JSON. NaN becomes null; a type that JSON lacks becomes its `str`."""
     return orjson.dumps(value, default=str, option=_JSON_OPTIONS).decode()
 
 
 def sparkline(values: Sequence[float | None], width: int = 40) -> str:
-    """Return a small curve; a null is a space. More values than characters are averaged."""
+    """Return a curve of block characters; None is a space. More values than `width` are averaged."""
     shown = averaged(values, width)
     known = [value for value in shown if value is not None]
     if not known:
@@ -48,7 +48,7 @@ def sparkline(values: Sequence[float | None], width: int = 40) -> str:
 
 
 def averaged(values: Sequence[float | None], width: int) -> list[float | None]:
-    """Return at most `width` values, each the mean of its part."""
+    """Return at most `width` values, each the mean of neighbouring values."""
     if len(values) <= width:
         return list(values)
     bounds = [round(place * len(values) / width) for place in range(width + 1)]
@@ -57,17 +57,17 @@ def averaged(values: Sequence[float | None], width: int) -> list[float | None]:
 
 
 def figure(value: float | None, digits: int = 4) -> str:
-    """Return a number for a table; nothing for null."""
+    """Return a number for a table; "" for None."""
     return "" if value is None else f"{value:.{digits}f}"
 
 
 def percent(share: float | None) -> str:
-    """Return a share (0 to 1) as a percentage; nothing for null."""
+    """Return a share (0 to 1) as a percentage; "" for None."""
     return "" if share is None else f"{share * 100:.0f} %"
 
 
 def readable_size(size: float) -> str:
-    """Return a size in bytes for people."""
+    """Return a size in bytes with a unit."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""The groups of a step: the rollouts of one prompt, and whether their scores differ. From the index alone."""
+"""The groups of a step: the rollouts of each prompt, and whether their scores differ. Reads only the index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verl_rollout_dump.reader import Dump
 
 @dataclass(frozen=True)
 class Group:
-    """The rollouts of one prompt in a step: their indexes and scores (null: none that is a number)."""
+    """The rollouts of one prompt in a step: their indexes and scores (None: not a number)."""
 
     step: int
     indexes: list[int]
@@ -20,7 +20,7 @@ class Group:
 
     @property
     def mean(self) -> float | None:
-        """The mean of the scores that are there."""
+        """The mean of the known scores; None if there are none."""
         known = [score for score in self.scores if score is not None]
         return sum(known) / len(known) if known else None
 
@@ -30,12 +30,12 @@ class Group:
         return len(set(self.scores)) > 1
 
     def as_json(self) -> dict[str, Any]:
-        """Return the group for scripts."""
+        """Return the group as JSON values."""
         return {**vars(self), "mean": self.mean, "has_signal": self.has_signal}
 
 
 def groups_of_step(dump: Dump, step: int) -> list[Group]:
-    """Return the groups of a step, in the order of their first rollouts."""
+    """Return the groups of a step, sorted by their first rollouts."""
     scores = dump.scores(step)
     _, first, inverse = np.unique(dump.groups(step), return_index=True, return_inverse=True)
     members: list[list[int]] = [[] for _ in first]
@@ -46,5 +46,5 @@ def groups_of_step(dump: Dump, step: int) -> list[Group]:
 
 
 def score_or_none(score: Any) -> float | None:
-    """Return a score of the index; None stands for NaN."""
+    """Return a score of the index; None for NaN and infinities."""
     return float(score) if np.isfinite(score) else None

@@ -1,4 +1,4 @@
-"""Which steps and records a user means."""
+"""Select the steps and records that a user asks for."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from verl_rollout_dump.reader.field_names import score_of, value_of
 from verl_rollout_dump.storage.step_files import format_steps, parse_steps
 
 LAST = "last"
-Place = tuple[float, int, int]  # what it is ordered by, step, index
+_Ranked = tuple[float, int, int]  # sort key, step, index
 
 
 def select_steps(dump: Dump, text: str | None) -> list[int]:
-    """Return the steps that a text such as "7", "1-3,9" or "last" names; all for None. Raises `DumpReadError`."""
+    """Return the steps that a text such as "7", "1-3,9" or "last" names; all steps for None.
+
+    Raises `DumpReadError` if the text is not of this form or names no step of the dump.
+    """
     steps = dump.steps
     if text is None or not steps:
         return steps
@@ -37,13 +40,13 @@ def select_steps(dump: Dump, text: str | None) -> list[int]:
 
 
 def condition(where: str | None) -> Condition:
-    """Return the condition of `--where`; one that always holds for None. Raises `WhereError`."""
+    """Return the condition of `--where`; for None one that is always true. Raises `WhereError`."""
     return parse_where(where) if where is not None else (lambda record: True)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Records that a user asked for. None: not asked for by this."""
+    """The records that a user asks for. None: no restriction of this kind."""
 
     steps: list[int]
     index: int | None = None
@@ -54,7 +57,7 @@ class Selection:
     where: str | None = None
 
     def rows(self, dump: Dump) -> Iterator[Row]:
-        """Yield the records, in the order that was asked for. Raises `DumpReadError`, `WhereError`."""
+        """Yield the records in the order asked for. Raises `DumpReadError`, `WhereError`."""
         if self.index is not None:
             return (self._row(dump, step, self.index) for step in self.steps)
         if self.worst is not None:
@@ -86,16 +89,16 @@ class Selection:
         for _, step, index in heapq.nsmallest(count, places):
             yield self._row(dump, step, index)
 
-    def _first_places(self, dump: Dump, count: int, sign: float) -> Iterator[Place]:
-        """Yield the first `count` places of each step by score, from the index alone."""
+    def _first_places(self, dump: Dump, count: int, sign: float) -> Iterator[_Ranked]:
+        """Yield the first `count` records of each step by score, from the index."""
         for step in self.steps:
             keys = sign * dump.scores(step)
             finite = np.flatnonzero(np.isfinite(keys))
             for index in finite[np.argsort(keys[finite], kind="stable")[:count]]:
                 yield float(keys[index]), step, int(index)
 
-    def _matching_places(self, dump: Dump, sign: float) -> Iterator[Place]:
-        """Yield the places of the records that pass the filters and have a score."""
+    def _matching_places(self, dump: Dump, sign: float) -> Iterator[_Ranked]:
+        """Yield the records that pass the filters and have a finite score."""
         for row in self._matching(dump):
             score = score_of(row.record)
             if score is not None and math.isfinite(score):

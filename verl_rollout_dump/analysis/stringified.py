@@ -1,11 +1,11 @@
-"""The marks that `json.dumps(default=str)` leaves: numbers and tensors that became text.
+"""Recognise values that `json.dumps(default=str)` turned into text.
 
     "3", "0.5", "nan"            np.int64(3), np.float32(0.5): text_number
     "True"                       np.bool_: text_boolean
-    "tensor([1, 2])", "[1 2]"    a tensor, an array: text_tensor; with "..." in it, values are gone: text_elided
+    "tensor([1, 2])", "[1 2]"    a tensor, an array: text_tensor; with "..." in it (values are lost): text_elided
 
-`reading_of` names what a text looks like, `read_back` gives the value. Text that is text by nature (prompts,
-responses, uids) is never looked at; a ground truth or an extracted answer may well be the text "4".
+`text_kind` names what a text looks like; `READ_BACK` returns the value. Prompts, responses and uids are never tested;
+a ground truth or an extracted answer may be the text "4".
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ INTEGER = re.compile(r"-?(0|[1-9]\d{0,18})")
 FLOAT = re.compile(r"-?\d+\.\d*([eE][-+]?\d+)?|-?\d+[eE][-+]?\d+|-?inf|nan")
 TENSOR = re.compile(r"(?:tensor|array)\((?P<body>.*?)(?P<facts>(,\s*\w+=[^\[\]]*)*)\)", re.DOTALL)
 ARRAY_TEXT = re.compile(r"\[[-+\d.eE\s\[\]naifTruFls]*\]", re.DOTALL)
-LONGEST = 200  # characters of a text that may be a number; tensors may be longer
+LONGEST = 200  # characters of a text that may be a number or a boolean
 TEXT_FIELDS = frozenset(("input", "output", "prompt", "completion", "response", "uid", "request_id", "question"))
-# Fields whose values may be short texts that look like numbers.
+# Fields whose values may be texts that look like numbers.
 ANSWERS = re.compile(r"gts|ground_truth|pred|answer|extract|label|solution|choice|content|text", re.IGNORECASE)
 
 TEXT_NUMBER = "text_number"
@@ -32,8 +32,8 @@ TEXT_TENSOR = "text_tensor"
 TEXT_ELIDED = "text_elided"
 
 
-def reading_of(text: str) -> str | None:
-    """Return what a text looks like that was a value once, or None."""
+def text_kind(text: str) -> str | None:
+    """Return which kind of value a text was before `str`, or None."""
     if len(text) <= LONGEST:
         if text in ("True", "False"):
             return TEXT_BOOLEAN
@@ -50,12 +50,12 @@ def reading_of(text: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def is_answer(path: str) -> bool:
-    """Say whether a field may hold short texts by nature, such as the answer "4"."""
+    """Return whether a field may hold texts that look like numbers, such as the answer "4"."""
     return ANSWERS.search(path) is not None
 
 
 def read_number(text: str) -> Any:
-    """Return the number of a text; None for NaN and infinities, which JSON has no number for."""
+    """Return the number of a text; None for NaN and infinities, which JSON cannot express."""
     if INTEGER.fullmatch(text):
         return int(text)
     number = float(text)
@@ -63,25 +63,25 @@ def read_number(text: str) -> Any:
 
 
 def read_tensor(text: str) -> Any:
-    """Return the list or number that a tensor's or array's text shows. Raises ValueError where it is not whole."""
+    """Return the list or number of a tensor's or array's text. Raises ValueError if the text is incomplete."""
     match = TENSOR.fullmatch(text)
     body = match["body"] if match else re.sub(r"(?<=[\d.\]elnfs])\s+(?=[-\d.\[TFni])", ", ", text)
     try:
         return finite(ast.literal_eval(re.sub(r"-?\b(nan|inf)\b", "None", body)))
     except (SyntaxError, TypeError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{text[:60]!r} is not a whole tensor") from error
+        raise ValueError(f"{text[:60]!r} is not a complete tensor") from error
 
 
 def finite(value: Any) -> Any:
-    """Return numbers and lists of them as they are; anything else is a ValueError."""
+    """Return numbers and nested lists of numbers unchanged. Raises ValueError for anything else."""
     if isinstance(value, list):
         return [finite(item) for item in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    raise ValueError(f"{value!r} is no number")
+    raise ValueError(f"{value!r} is not a number")
 
 
-# what a text looks like -> the value it was
+# kind of text -> function from the text to the value
 READ_BACK: dict[str, Callable[[str], Any]] = {
     TEXT_NUMBER: read_number,
     TEXT_BOOLEAN: lambda text: text == "True",

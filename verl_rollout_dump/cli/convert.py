@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from verl_rollout_dump.analysis.convert import FORMS, convert_dump
+from verl_rollout_dump.analysis.convert import FORMATS, convert_dump
 from verl_rollout_dump.cli.arguments import AsJson, Directory
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.reader import DumpReadError, open_dump
@@ -17,7 +17,7 @@ def convert(
     directory: Directory,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="What to write; must not exist.")],
     to: Annotated[
-        str | None, typer.Option("--to", metavar="FORM", help=f"{', '.join(FORMS)}; else by the name of FILE.")
+        str | None, typer.Option("--to", metavar="FORM", help=f"{', '.join(FORMATS)}; else by the name of FILE.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -31,8 +31,8 @@ def convert(
     - `verl-rollout-dump convert DIR -o rollouts --to datasets`
     """
     form = to or output.suffix.lstrip(".")
-    if form not in FORMS:
-        raise DumpReadError(f"unknown form {form!r}. Say one with --to: {', '.join(FORMS)}")
+    if form not in FORMATS:
+        raise DumpReadError(f"unknown form {form!r}. Say one with --to: {', '.join(FORMATS)}")
     converted = convert_dump(open_dump(directory), output, form)
     if as_json:
         print_json({"file": str(output), **converted._asdict()})

@@ -1,4 +1,4 @@
-"""Read dumps: ours, those of verl's own writer, and other JSONL or Parquet rollouts.
+"""Read rollout dumps: ours, those of verl's own writer, and other rollouts in JSONL or Parquet.
 
 from verl_rollout_dump.reader import open_dump
 
@@ -8,7 +8,7 @@ with open_dump("outputs/rollouts") as dump:
     for record in dump: ...         # streams; memory does not grow
     dump.to_pandas()
 
-for row in follow("outputs/rollouts"): ...    # as a training writes it
+for row in follow("outputs/rollouts"): ...    # while a training writes it
 """
 
 from verl_rollout_dump.reader.dump import Dump, Place, open_dump

@@ -12,39 +12,39 @@ from verl_rollout_dump.storage.run_record import FILENAME
 from verl_rollout_dump.storage.step_files import SHARDS, shard_folders
 
 DEEPEST = 6
-PASSED_OVER = ("superseded", SHARDS, "node_modules", "__pycache__")
+IGNORED_FOLDERS = ("superseded", SHARDS, "node_modules", "__pycache__")
 OVERRIDES = Path(".hydra") / "overrides.yaml"
 
 
 def is_dump(folder: Path) -> bool:
-    """Say whether a folder holds a dump: step files, or a `run.json` of ours."""
+    """Return whether a folder holds step files or one of our `run.json` files."""
     names = [entry.name for entry in os.scandir(folder) if entry.is_file()]
     return FILENAME in names or any(name.endswith(SUFFIXES) for name in names) or bool(shard_folders(folder))
 
 
 def find_dumps(root: Path) -> list[Path]:
-    """Return the dumps at or under a folder, in the order of their paths. Raises `DumpReadError`: there is none."""
+    """Return the dumps in a folder and below it, sorted by path. Raises `DumpReadError` if there are none."""
     if not root.is_dir():
         raise DumpReadError(f"{root} is not a directory")
     found = sorted(dumps_under(root, 0))
     if not found:
-        raise DumpReadError(f"{root} holds no dump, nor does a folder in it ({DEEPEST} levels were looked at)")
+        raise DumpReadError(f"{root}: no dump was found in this folder or in the {DEEPEST} levels of folders below it")
     return found
 
 
 def dumps_under(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield dumps from a folder downwards."""
+    """Yield the dumps in a folder and below it, down to `DEEPEST` levels."""
     if is_dump(folder):
         yield folder
     if depth == DEEPEST:
         return
     for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and entry.name not in PASSED_OVER:
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and entry.name not in IGNORED_FOLDERS:
             yield from dumps_under(Path(entry.path), depth + 1)
 
 
 def overrides_of(dump: Path, root: Path) -> list[str]:
-    """Return the Hydra overrides of the job that a dump belongs to; nothing where none are recorded."""
+    """Return the Hydra overrides of the job that wrote a dump, from its `.hydra/overrides.yaml`; [] without one."""
     from omegaconf import OmegaConf
 
     for folder in (dump, *dump.parents):
@@ -57,6 +57,6 @@ def overrides_of(dump: Path, root: Path) -> list[str]:
 
 
 def differing(overrides: list[list[str]]) -> list[list[str]]:
-    """Return of each job the overrides that not all jobs have."""
+    """Return, for each job, the overrides that the jobs do not share."""
     shared = set(overrides[0]).intersection(*overrides[1:]) if overrides else set()
     return [[override for override in job if override not in shared] for job in overrides]

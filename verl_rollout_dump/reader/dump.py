@@ -1,7 +1,7 @@
 """`open_dump`: a dump as a lazy sequence of records.
 
-Opening reads the names of the files and nothing else. Iterating streams; `record(step, index)` seeks. An index is
-made of a file when it is first needed, and kept (see `index_cache`).
+Opening a dump lists its files and reads none of them. Iterating streams; `record(step, index)` seeks. The index of a
+file is built when it is first needed and then kept (see `index_cache`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from verl_rollout_dump.serialization import decode_markers
 
 
 class Place(NamedTuple):
-    """Where a record lies; `offset` and `length` are bytes of the uncompressed file."""
+    """The position of a record; `offset` and `length` are bytes of the uncompressed file."""
 
     path: Path
     offset: int
@@ -36,15 +36,15 @@ class Place(NamedTuple):
 
 
 def open_dump(path: str | Path) -> Dump:
-    """Open a dump: a directory, or one file. Raises `DumpReadError` where nothing is there to read."""
+    """Open a dump: a directory or one file. Raises `DumpReadError` if it holds no step files."""
     return Dump(Path(path).expanduser())
 
 
 class Dump:
-    """An open dump. A context manager; closing it keeps the indexes that were made.
+    """An open dump. A context manager; closing it saves the indexes that were built.
 
-    `(step, index)` names a record: `index` counts the readable records of a step from 0. Lines that yield no record
-    are passed over and listed in `problems`.
+    `(step, index)` identifies a record: `index` counts the readable records of a step from 0. Lines that are not
+    records are skipped and listed in `problems`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,17 +62,17 @@ class Dump:
 
     @property
     def size(self) -> int:
-        """Bytes of all files as they lie on the disk."""
+        """The size of all files on disk, in bytes."""
         return sum(map(size_of, self._files))
 
     @property
     def run(self) -> dict[str, Any] | None:
-        """The content of `run.json`, or None where another program wrote the dump."""
+        """The content of `run.json`, or None if there is none. Raises `DumpReadError` if it is not JSON."""
         return read_run_record(self.path)
 
     @property
     def steps(self) -> list[int]:
-        """The steps that there are records of, rising; known from the names of the files where they say it."""
+        """The steps in ascending order: from the names of the files, else from the records."""
         known = {file.step for file in self._files if file.step is not None}
         for file in self._files:
             if file.step is None:
@@ -81,7 +81,7 @@ class Dump:
 
     @property
     def problems(self) -> list[Problem]:
-        """The lines that yield no record, at most 100 of each file. Makes the index of all files."""
+        """The lines that are not records, at most 100 of each file. Builds the index of all files."""
         return [problem for file in self._files for problem in self.index_of(file).problems]
 
     def __len__(self) -> int:
@@ -99,29 +99,29 @@ class Dump:
         self.close()
 
     def close(self) -> None:
-        """Keep the indexes that were made, for the next time."""
+        """Save the indexes that were built, for the next time the dump is opened."""
         self._cache.save()
 
     def refresh(self) -> None:
-        """Look at the folder again: new files are seen, files that changed are indexed anew when needed."""
+        """List the folder again. New files become visible; changed files are indexed again when needed."""
         self._files = dump_files(self.path)
 
     def rows(self, steps: Iterable[int] | None = None) -> Iterator[Row]:
-        """Stream records with their places, as they stand in the files: markers are not decoded."""
+        """Stream records (of some steps) with their positions, as stored: markers are not decoded."""
         wanted = None if steps is None else set(steps)
         return read_rows(self._files, wanted)
 
     def records(self, steps: Iterable[int] | None = None) -> Iterator[Record]:
-        """Stream records (of some steps), markers decoded. Memory does not grow with the dump."""
+        """Stream records (of some steps) with markers decoded, in bounded memory."""
         return (decode_markers(row.record) for row in self.rows(steps))
 
     def record(self, step: int, index: int) -> Record:
-        """Return one record, markers decoded. Raises `DumpReadError` where there is none."""
+        """Return one record with markers decoded. Raises `DumpReadError` if it does not exist."""
         record: Record = decode_markers(self.raw_record(step, index))
         return record
 
     def raw_record(self, step: int, index: int) -> Record:
-        """Return one record as it stands in the file. Raises `DumpReadError` where there is none."""
+        """Return one record as stored. Raises `DumpReadError` if it does not exist."""
         place = self.place(step, index)
         try:
             value = parse_line(read_span(*place))
@@ -129,13 +129,13 @@ class Dump:
             value = error
         if not isinstance(value, dict):
             raise DumpReadError(
-                f"{place.path} changed while it was read (record {index} of step {step}); try again. If it stays so, "
-                f"delete {self.path / INDEX_FILENAME}"
+                f"{place.path} changed while it was read (record {index} of step {step}); try again. "
+                f"If the error stays, delete {self.path / INDEX_FILENAME}"
             )
         return value
 
     def place(self, step: int, index: int) -> Place:
-        """Return where a record lies. Raises `DumpReadError`."""
+        """Return the position of a record. Raises `DumpReadError` if it does not exist."""
         before = 0
         for file, file_index, rows in self._parts(step):
             if before <= index < before + len(rows):
@@ -153,33 +153,33 @@ class Dump:
         return np.concatenate(parts) if parts else np.array([])
 
     def scores(self, step: int) -> NDArray[np.float64]:
-        """Return the scores of a step; NaN where a record has none that is a number."""
+        """Return the scores of a step, float64; NaN for a record whose score is not a number."""
         return self.column(step, "score")
 
     def groups(self, step: int) -> NDArray[np.uint64]:
-        """Return for each record of a step what it shares with the other rollouts of its prompt.
+        """Return for each record of a step a hash that it shares with the other rollouts of its prompt.
 
-        That is the uid where several records share one, else the prompt.
+        The hash is of the uid if records share uids, else of the prompt.
         """
         by_uid = self.column(step, "uid_group")
         shared = len(np.unique(by_uid)) < len(by_uid) and bool(np.all(by_uid))
         return by_uid if shared else self.column(step, "prompt_group")
 
     def index_of(self, file: DumpFile) -> FileIndex:
-        """Return the index of a file, made now if need be."""
+        """Return the index of a file; builds it if needed."""
         found = self._cache.get(file.path)
         if found is None:
             (found,) = self._make_indexes([file])
         return found
 
     def has_index(self, file: DumpFile) -> bool:
-        """Say whether the index of a file is there already."""
+        """Return whether the index of a file has been built."""
         return self._cache.get(file.path) is not None
 
     def make_index(self, workers: int = 1, on_progress: OnProgress = ignore_progress) -> None:
-        """Make the indexes that are missing, by several processes where there is much to do.
+        """Build the missing indexes, in several processes if the files are large.
 
-        `on_progress` gets the bytes done since its last call.
+        `on_progress` is called with the bytes processed since its last call.
         """
         missing = [file for file in self._files if not self.has_index(file)]
         self._make_indexes(missing, workers, on_progress)
@@ -217,7 +217,7 @@ class Dump:
 
 
 def shown_steps(steps: list[int]) -> str:
-    """Return a list of steps for people, short."""
+    """Return steps as ranges for an error message, at most 200 characters."""
     from verl_rollout_dump.storage.step_files import format_steps
 
     text = format_steps(steps)

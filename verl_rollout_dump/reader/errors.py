@@ -1,4 +1,4 @@
-"""What goes wrong while reading, as errors and as entries of a list."""
+"""Errors of the reader, and the problems that it records about lines."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 
 class DumpReadError(ValueError):
-    """A dump, or a file of it, is not what it should be. The message names what was found and the remedy."""
+    """A dump or one of its files cannot be read. The message names the path, the cause and the remedy."""
 
 
 class MissingPackageError(ImportError):
-    """A package that one part of the command needs is not installed. The message says how to install it."""
+    """An optional package is not installed. The message says how to install it."""
 
     def __init__(self, package: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package {package}. Install it: pip install {package}   "
-            "(or all that the command can use: pip install 'verl-rollout-dump[tools]')"
+            "(or everything that the command can use: pip install 'verl-rollout-dump[tools]')"
         )
 
 
-# What is wrong with a line (or with the end of a file) that yields no record.
+# Why a line, or the end of a file, is not a record.
 TORN = "torn"
 NOT_JSON = "not JSON"
 NOT_AN_OBJECT = "not an object"
@@ -31,7 +31,7 @@ UNREADABLE = "unreadable"
 
 @dataclass(frozen=True)
 class Problem:
-    """A line that yields no record. `line` counts from 1, `offset` is in bytes of the uncompressed file."""
+    """A line that is not a record. `line` counts from 1; `offset` is in bytes of the uncompressed file."""
 
     path: Path
     line: int
@@ -43,5 +43,5 @@ class Problem:
         return f"{self.path.name}, line {self.line} (byte {self.offset}): {self.kind}: {self.found}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the problem for scripts."""
+        """Return the problem as JSON values."""
         return {**vars(self), "path": str(self.path)}

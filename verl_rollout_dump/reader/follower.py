@@ -1,7 +1,7 @@
-"""Follow a dump while a training writes it: records come as soon as their lines are whole.
+"""Follow a dump while a training writes it: yield each record as soon as its line is complete.
 
-Our files appear whole. verl's own writer, and others, fill a file under its final name; of such a file the lines that
-end in a line feed count, and the rest is read again later. A file that was replaced or cut is read anew.
+Our files appear complete. Other writers fill a file under its final name; of such a file the lines that end in a line
+feed are read, and the rest is read at a later poll. A file that was replaced or truncated is read from its start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from verl_rollout_dump.reader.streams import open_stream, skip
 
 @dataclass
 class Position:
-    """How far a file has been read. `offset` and `size` are bytes."""
+    """How far a file has been read. `offset` and `size` are in bytes, `changed` in ns."""
 
     inode: int
     offset: int = 0
@@ -34,19 +34,19 @@ class Position:
 
 
 class Follower:
-    """Reads what is new in a dump at each `poll()`."""
+    """Returns the new records of a dump at each `poll()`."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path).expanduser()
         self._positions: dict[Path, Position] = {}
 
     def skip_existing(self) -> None:
-        """Pass over what is there already."""
+        """Skip the records that exist now."""
         for _ in self.poll():
             pass
 
     def poll(self) -> Iterator[Row]:
-        """Yield the records that are new since the last poll. A folder that is not there yet holds none."""
+        """Yield the records added since the last poll. A folder that does not exist yet has none."""
         if not self._path.exists():
             return
         for file in dump_files(self._path):
@@ -63,7 +63,7 @@ class Follower:
 
 
 def read_new(file: DumpFile, position: Position) -> Iterator[Row]:
-    """Yield the records behind a position and move it."""
+    """Yield the records after a position, and advance it."""
     with open_stream(file.path) as stream:
         skip(stream, position.offset) if file.path.suffix != ".jsonl" else stream.seek(position.offset)
         try:
@@ -76,12 +76,12 @@ def read_new(file: DumpFile, position: Position) -> Iterator[Row]:
                 if isinstance(record, dict):
                     index, position.records = position.records, position.records + 1
                     yield Row(step_of_record(record, file), index, file.path, position.line, record)
-        except DumpReadError:  # a compressed file that is not whole yet: its rest comes with the next poll
+        except DumpReadError:  # a compressed file that is not complete yet: the next poll reads on
             return
 
 
 def follow(path: str | Path, seconds: float = 1.0) -> Iterator[Row]:
-    """Yield the records of a dump, those that are there and those that come, without end; looks every `seconds`."""
+    """Yield the records of a dump, existing and future ones, without end; polls every `seconds`."""
     follower = Follower(path)
     while True:
         yield from follower.poll()

@@ -1,4 +1,4 @@
-"""A dump as a table of pyarrow, pandas, polars or datasets; each is imported only when it is asked for."""
+"""A dump as a table of pyarrow, pandas, polars or datasets. Each package is imported when its function is called."""
 
 from __future__ import annotations
 

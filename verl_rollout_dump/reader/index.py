@@ -1,7 +1,6 @@
-"""The index of a file: where each record lies, its step, its score, and its group.
+"""The index of a file: the position, step, score and group of each record, 48 bytes per record.
 
-A few numbers per record (48 bytes), so that one record of gigabytes is one seek away, and lists and curves of
-scores need no text.
+With it one record of a large dump is read with one seek, and scores are listed without reading any text.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ COLUMNS: dict[str, type[np.generic]] = {
     "offset": np.uint64,
     "length": np.uint64,
     "step": np.int64,
-    "score": np.float64,  # NaN: none that is a number
+    "score": np.float64,  # NaN: not a number
     "uid_group": np.uint64,  # 0: no uid
     "prompt_group": np.uint64,
 }
 NO_STEP = -1
 LARGEST_STEP = 2**62
-PROBLEMS_KEPT = 100  # of one file; all are counted
+PROBLEMS_KEPT = 100  # per file; all are counted
 
 
 @dataclass(frozen=True)
 class FileIndex:
-    """The index of one file: equally long columns (see `COLUMNS`), one value per record."""
+    """The index of one file: columns of equal length (see `COLUMNS`), one value per record."""
 
     columns: dict[str, NDArray[np.generic]]
     problems: list[Problem] = field(default_factory=list)
@@ -48,16 +47,16 @@ class FileIndex:
 
     @property
     def steps(self) -> list[int]:
-        """The steps that the file holds, rising."""
+        """The steps that the file holds, ascending."""
         return [int(step) for step in np.unique(self.columns["step"])]
 
     def rows_of(self, step: int) -> NDArray[np.intp]:
-        """Return the rows that belong to a step."""
+        """Return the positions of the records of a step in the columns."""
         return np.flatnonzero(self.columns["step"] == step)
 
 
 class IndexRows:
-    """Collects the rows of an index."""
+    """Builds an index record by record."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {name: [] for name in COLUMNS}
@@ -80,7 +79,7 @@ class IndexRows:
             column.append(value)
 
     def add_problem(self, problem: Problem) -> None:
-        """Count a line that yields no record; the first ones are kept."""
+        """Count a line that is not a record, and keep it if it is one of the first."""
         self.problem_count += 1
         if len(self.problems) < PROBLEMS_KEPT:
             self.problems.append(problem)
@@ -92,22 +91,22 @@ class IndexRows:
 
 
 def short_hash(text: str) -> int:
-    """Return 64 bits that stand for a text, the same in every process."""
+    """Return a 64-bit hash of a text, the same in every process."""
     return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
 def step_of_record(record: Record, file: DumpFile) -> int:
-    """Return the step of a record: its file's, else its own, else `NO_STEP`."""
+    """Return the step of a record: that of its file, else its `step` field, else `NO_STEP`."""
     if file.step is not None:
         return file.step
     own = record.get("step")
-    if not isinstance(own, (int, float)) or not 0 <= own < LARGEST_STEP:  # NaN is not in there either
+    if not isinstance(own, (int, float)) or not 0 <= own < LARGEST_STEP:  # also false for NaN
         return NO_STEP
     return int(own)
 
 
 def index_file(file: DumpFile, longest_line: int = LONGEST_LINE) -> FileIndex:
-    """Read a file through and return its index. Raises `DumpReadError` where it cannot be opened."""
+    """Read a whole file and return its index. Raises `DumpReadError` if it cannot be opened."""
     rows = IndexRows()
     line = Line(0, 0, -1, b"", True)
     with open_stream(file.path) as stream:
@@ -118,19 +117,19 @@ def index_file(file: DumpFile, longest_line: int = LONGEST_LINE) -> FileIndex:
                     rows.add(line, record, step_of_record(record, file))
                 elif record is not None:
                     rows.add_problem(Problem(file.path, line.number, line.offset, record, excerpt(line.data)))
-        except (DumpReadError, OSError) as error:  # broken compression, a failing disk: what came before it counts
+        except (DumpReadError, OSError) as error:  # broken compression or a failing disk: keep what was read
             end = line.offset + line.length + 1
             rows.add_problem(Problem(file.path, line.number + 1, end, UNREADABLE, str(error)))
     return rows.finish()
 
 
 def index_files(files: list[DumpFile]) -> list[FileIndex]:
-    """Index several files; one that cannot be opened (any more) is an empty index with a problem."""
+    """Index several files; one that cannot be opened gives an empty index with a problem."""
     return [index_or_problem(file) for file in files]
 
 
 def index_or_problem(file: DumpFile) -> FileIndex:
-    """Index a file; where it cannot be opened, the index is empty and says so."""
+    """Index a file; if it cannot be opened, return an empty index with a problem."""
     try:
         return index_file(file)
     except DumpReadError as error:
@@ -140,6 +139,6 @@ def index_or_problem(file: DumpFile) -> FileIndex:
 
 
 def path_key(path: Path) -> tuple[str, int, int]:
-    """Return what changes when a file changes: name, size in bytes, time of change in ns. Raises OSError."""
+    """Return name, size in bytes and modification time in ns: they differ after a file changed. Raises OSError."""
     status = path.stat()
     return path.name, status.st_size, status.st_mtime_ns

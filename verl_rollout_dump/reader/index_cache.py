@@ -1,8 +1,8 @@
-"""Where the indexes of a dump are kept: in `DIR/reader.index`, else in the user's cache directory, else in memory.
+"""The stored indexes of a dump: in `DIR/reader.index`, else in the user's cache directory, else in memory only.
 
-The file is a NumPy archive: the columns of all files, one behind the other, and a JSON table of the files (name,
-size, time of change, records, problems). An entry counts while its file is as it was. Small dumps keep no index:
-reading them again costs nothing.
+The file is a NumPy archive with the concatenated columns of all files and a JSON table of the files (name, size,
+modification time, records, problems). An entry is valid while its file is unchanged. Indexes of small dumps are not
+stored, since building them again is fast.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from verl_rollout_dump.reader.index import COLUMNS, FileIndex, path_key
 
 FILENAME = "reader.index"
 FORMAT = 1
-WORTH_KEEPING = 16 << 20  # bytes of files; below, indexing takes less than a tenth of a second
+WORTH_KEEPING = 16 << 20  # bytes of files; indexing less takes under 0.1 s
 
 Key = tuple[str, int, int]
 
 
 class IndexCache:
-    """The indexes of the files of one dump, by name, size and time of change."""
+    """The indexes of the files of one dump, by name, size and modification time."""
 
     def __init__(self, dump: Path) -> None:
         self._dump = dump if dump.is_dir() else dump.parent
         self._entries: dict[Key, FileIndex] = {}
         self._places = [self._dump / FILENAME, cache_place(self._dump)]
-        self._unsaved = 0  # bytes of files that were indexed and are not kept yet
+        self._unsaved = 0  # bytes of files whose indexes are not stored yet
         for place in self._places:
             self._entries |= load(place, self._dump)
 
     def get(self, path: Path) -> FileIndex | None:
-        """Return the index of a file as it is now, or None."""
+        """Return the index of the current content of a file, or None."""
         try:
             return self._entries.get(self._key(path))
-        except FileNotFoundError:  # moved away since the folder was listed
+        except FileNotFoundError:  # moved since the folder was listed
             return None
 
     def put(self, key: Key, index: FileIndex) -> None:
-        """Keep an index. `key` was taken before the file was read, so a file that grew meanwhile is read again."""
+        """Add an index. `key` was taken before the file was read: if the file grew meanwhile, it is read again."""
         self._entries[key] = index
         self._unsaved += key[1]
 
     def key(self, path: Path) -> Key:
-        """Return what an index of a file is kept under. Raises OSError."""
+        """Return the key of the current content of a file. Raises OSError."""
         return self._key(path)
 
     def save(self) -> Path | None:
-        """Write the indexes of files as they are now, where they can be kept; return where, or None."""
+        """Write the valid indexes to the first writable place; return it, or None if nothing was written."""
         if self._unsaved < WORTH_KEEPING:
             return None
         entries = {key: index for key, index in dict(self._entries).items() if self._is_current(key)}
@@ -74,14 +74,14 @@ class IndexCache:
 
 
 def cache_place(dump: Path) -> Path:
-    """Return where the index of a dump is kept whose folder cannot be written."""
+    """Return the index file for a dump whose folder is not writable."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     name = blake2b(os.fsencode(dump.absolute()), digest_size=12).hexdigest()
     return Path(base) / "verl_rollout_dump" / f"{name}.index"
 
 
 def write(place: Path, entries: dict[Key, FileIndex]) -> bool:
-    """Write the cache file, whole or not at all; False where it cannot be written there."""
+    """Write the index file atomically; return False if the place is not writable."""
     table = [
         {
             "key": key,
@@ -103,7 +103,7 @@ def write(place: Path, entries: dict[Key, FileIndex]) -> bool:
         with temporary.open("wb") as file:
             np.savez(file, **arrays)
         os.replace(temporary, place)
-    except OSError:  # read-only or full: the caller tries the next place
+    except OSError:  # read-only or full disk: the caller tries the next place
         if temporary.exists():
             temporary.unlink()
         return False
@@ -111,7 +111,7 @@ def write(place: Path, entries: dict[Key, FileIndex]) -> bool:
 
 
 def load(place: Path, dump: Path) -> dict[Key, FileIndex]:
-    """Read a cache file; nothing where there is none or it is not one of ours (it is made anew then)."""
+    """Read an index file; {} if it is missing, damaged or of another format: it is then built again."""
     try:
         with np.load(place, allow_pickle=False) as archive:
             header = orjson.loads(archive["header"].tobytes())
@@ -122,7 +122,7 @@ def load(place: Path, dump: Path) -> dict[Key, FileIndex]:
 
 
 def entries_of(header: dict[str, Any], columns: dict[str, Any], dump: Path) -> dict[Key, FileIndex]:
-    """Cut the columns of all files into those of each."""
+    """Split the concatenated columns into those of each file. Raises ValueError if the lengths do not match."""
     entries: dict[Key, FileIndex] = {}
     start = 0
     for row in header["files"]:
@@ -133,5 +133,5 @@ def entries_of(header: dict[str, Any], columns: dict[str, Any], dump: Path) -> d
         entries[name, size, changed] = FileIndex(part, problems, row["problem_count"])
         start = stop
     if any(len(column) != start for column in columns.values()):
-        raise ValueError("the columns do not have the length that the table of files says")
+        raise ValueError("the columns do not have the length that the table of files states")
     return entries

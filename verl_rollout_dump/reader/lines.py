@@ -1,7 +1,7 @@
-"""Cut a stream into lines, in bounded memory whatever the stream holds.
+"""Split a stream into lines, in bounded memory for any content.
 
-Lines end in `\\n` and in nothing else: Python's `str.splitlines` would also cut at U+2028. A line longer than
-`LONGEST_LINE` is passed over; only its beginning is kept, to be shown.
+Lines end in `\\n` only; Python's `str.splitlines` would also split at U+2028. Of a line longer than `LONGEST_LINE`
+only the beginning is kept, for messages.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Line(NamedTuple):
 
     @property
     def is_too_long(self) -> bool:
-        """Say whether `data` is only the beginning."""
+        """Whether `data` holds only the beginning of the line."""
         return self.length > len(self.data)
 
 
 class PendingLine:
-    """The pieces of a line whose end has not come yet."""
+    """The pieces of a line whose end has not been read yet."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -40,21 +40,21 @@ class PendingLine:
         self.length = 0
 
     def add(self, piece: bytes) -> None:
-        """Add a piece; beyond the longest line only the beginning is kept."""
+        """Add a piece; of a line that is too long only the beginning is kept."""
         self.length += len(piece)
         self._pieces.append(piece)
         if self.length > self._longest:
             self._pieces = [b"".join(self._pieces)[:BEGINNING]]
 
     def take(self) -> tuple[bytes, int]:
-        """Return the data and the true length, and begin anew."""
+        """Return the data and the full length in bytes, and start the next line."""
         taken = b"".join(self._pieces), self.length
         self._pieces, self.length = [], 0
         return taken
 
 
 def read_lines(file: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[Line]:
-    """Yield the lines of a stream from where it stands; the last one may lack its line feed."""
+    """Yield the lines of a stream from its position on; the last one may lack its line feed."""
     number, offset = 1, 0
     pending = PendingLine(longest)
     while block := file.read(BLOCK):

@@ -1,4 +1,4 @@
-"""Packages that only some parts of the reading side need: imported when asked for, with an error that helps."""
+"""Imports of optional packages, with an error that says how to install them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 from verl_rollout_dump.reader.errors import MissingPackageError
 
-# module -> the package that brings it, where the names differ
+# module -> name of its package, where the two differ
 PACKAGES = {"vl_convert": "vl-convert-python"}
 
 
 def require(module: str, purpose: str) -> Any:
-    """Import a module. Raises `MissingPackageError`, which says what `purpose` needs and how to install it."""
+    """Import and return a module. Raises `MissingPackageError`, which names the purpose and how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         top = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
-            raise  # it is there, and lacks something itself
+            raise  # the package is installed, but one of its own imports fails
         raise MissingPackageError(PACKAGES.get(top, top), purpose) from error

@@ -1,7 +1,7 @@
-"""Do the same work on many files by several processes, the results in the order of the files.
+"""Process many files in several processes, with the results in the order of the files.
 
-Parsing JSON holds Python's lock, so threads would not help. Processes are started anew (`spawn`): a fork would copy
-the state of threads that are not copied.
+Threads would not help, since parsing JSON holds the GIL. The processes are spawned: a fork would copy the locks of
+threads that do not exist in the child.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import TypeVar
 from verl_rollout_dump.reader.files import DumpFile
 
 Result = TypeVar("Result")
-WORTH_PROCESSES = 64 << 20  # bytes; below, starting a process takes as long as the work
-TASK_SIZE = 16 << 20  # bytes of small files that go to a process together
+WORTH_PROCESSES = 64 << 20  # bytes; for less, starting processes takes longer than the work
+TASK_SIZE = 16 << 20  # bytes of small files that form one task
 TASK_FILES = 2000
-OnProgress = Callable[[int], None]  # gets the bytes that were done since the last call
+OnProgress = Callable[[int], None]  # called with the bytes processed since the last call
 
 
 def ignore_progress(done: int) -> None:
-    """Show nothing."""
+    """Do nothing: the default `on_progress`."""
 
 
 def size_of(file: DumpFile) -> int:
-    """Return the size of a file in bytes; 0 where it has been moved away."""
+    """Return the size of a file in bytes; 0 if it no longer exists."""
     try:
         return os.stat(file.path).st_size
     except FileNotFoundError:
@@ -34,11 +34,11 @@ def size_of(file: DumpFile) -> int:
 
 
 def tasks_of(files: Sequence[DumpFile]) -> list[list[DumpFile]]:
-    """Cut a list of files into tasks. Files of one step stay together."""
+    """Split a list of files into tasks. Files of one step stay together."""
     tasks: list[list[DumpFile]] = []
     size = 0
     for file in files:
-        same_step = bool(tasks) and tasks[-1][-1].step == file.step  # None: any step, so all of these
+        same_step = bool(tasks) and tasks[-1][-1].step == file.step  # None: any step, so such files form one task
         if not tasks or ((size >= TASK_SIZE or len(tasks[-1]) >= TASK_FILES) and not same_step):
             tasks.append([])
             size = 0
@@ -53,10 +53,10 @@ def for_files(
     workers: int = 1,
     on_progress: OnProgress = ignore_progress,
 ) -> Iterator[Result]:
-    """Yield what `work` returns for each task (some files), in order.
+    """Yield what `work` returns for each task (a list of files), in order.
 
-    `work` must be importable by its name. With more than one worker and much to do, processes are started; a script
-    that calls this needs `if __name__ == "__main__":`, as all users of multiprocessing do.
+    With several workers and large files, processes are started: `work` must be importable by name, and a script that
+    calls this needs `if __name__ == "__main__":`, as with multiprocessing in general.
     """
     tasks = tasks_of(files)
     sizes = [sum(map(size_of, task)) for task in tasks]

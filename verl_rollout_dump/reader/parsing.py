@@ -1,7 +1,7 @@
-"""From a line to a record, strictly where it is strict JSON, and as far as sense can be made of it where not.
+"""Parse lines into records: strict JSON, and JSON with the faults that real writers leave.
 
-What is not strict, yet a record: bare `NaN` and `Infinity` (verl's own writer leaves them), a BOM at the start of a
-file, `\\r` before the `\\n`, bytes that are not UTF-8 (they become U+FFFD), half surrogate pairs.
+Accepted faults: bare `NaN` and `Infinity` (verl's own writer leaves them), a BOM at the start of a file, `\\r` before
+the `\\n`, bytes that are not UTF-8 (they become U+FFFD), lone surrogates.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from verl_rollout_dump.reader.lines import BOM, Line
 from verl_rollout_dump.serialization.text import repair_text
 
 Record = dict[str, Any]
-LONGEST_INTEGER = 20  # characters of one of 64 bits
-SHOWN = 80  # bytes of a bad line that are shown
+LONGEST_INTEGER = 20  # characters of a 64-bit integer
+SHOWN = 80  # bytes of a bad line in messages
 
 
 def parse_line(data: bytes) -> Any:
-    """Return the value of a line; `ValueError` where no JSON can be made of it."""
+    """Return the value of a line. Raises ValueError if it is not JSON, not even with the accepted faults."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -29,7 +29,7 @@ def parse_line(data: bytes) -> Any:
 
 
 def parse_leniently(data: bytes) -> Any:
-    """Parse what is not strict JSON, as Python's json does; `ValueError` where it is not JSON at all."""
+    """Parse JSON that is not strict, as Python's json does. Raises ValueError if it is not JSON at all."""
     text = data.removeprefix(BOM).decode("utf-8", "replace")
     try:
         value = json.loads(text, parse_int=integer_of)
@@ -39,7 +39,7 @@ def parse_leniently(data: bytes) -> Any:
 
 
 def integer_of(digits: str) -> int | float:
-    """Return an integer; beyond 64 bits a float, which is what the strict parser makes of it too."""
+    """Return an integer, or a float beyond 64 bits, as the strict parser does."""
     if len(digits) > LONGEST_INTEGER:
         return float(digits)
     value = int(digits)
@@ -47,7 +47,7 @@ def integer_of(digits: str) -> int | float:
 
 
 def with_valid_text(value: Any) -> Any:
-    """Return a value whose texts can all be written as UTF-8 again."""
+    """Return a value with all texts made valid UTF-8."""
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, list):
@@ -58,7 +58,10 @@ def with_valid_text(value: Any) -> Any:
 
 
 def record_of(line: Line) -> Record | str | None:
-    """Return the record of a line; a text that says what is wrong with it; None for a blank line."""
+    """Return the record of a line, None for a blank line, or a text: why the line is not a record.
+
+    This function is the one definition of a record for all commands.
+    """
     try:
         value = orjson.loads(line.data)
     except orjson.JSONDecodeError:
@@ -74,5 +77,5 @@ def record_of(line: Line) -> Record | str | None:
 
 
 def excerpt(data: bytes) -> str:
-    """Return the beginning of a bad line, safe to print."""
+    """Return the beginning of a bad line, escaped for messages."""
     return ascii(data[:SHOWN].decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Stream the records of files, each with its place."""
+"""Stream the records of files, each with its position."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from verl_rollout_dump.reader.streams import open_stream
 
 @dataclass(slots=True)
 class Row:
-    """A record and its place: `index` counts the readable records of its step from 0, `line` those of the file from 1.
+    """A record with its position. `index` counts the readable records of the step from 0, `line` lines from 1.
 
-    The record is as it stands in the file: markers are not decoded.
+    The record is as stored: markers are not decoded.
     """
 
     step: int
@@ -39,7 +39,7 @@ class RowSource(Protocol):
 
 
 def read_rows(files: Sequence[DumpFile], steps: Collection[int] | None = None) -> Iterator[Row]:
-    """Yield the readable records of files, of some steps or of all. Bad lines are passed over."""
+    """Yield the readable records of files, of some steps or all. Lines that are not records are skipped."""
     counts: Counter[int] = Counter()
     for file in files:
         if steps is not None and file.step is not None and file.step not in steps:
@@ -56,7 +56,7 @@ def read_rows(files: Sequence[DumpFile], steps: Collection[int] | None = None) -
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of one file, strictly: raises `DumpReadError` for a line that is no JSON object."""
+    """Yield the records of one file. Raises `DumpReadError` for a line that is not a record."""
     with open_stream(path) as stream:
         for line in read_lines(stream):
             record = record_of(line)

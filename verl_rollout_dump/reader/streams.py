@@ -1,6 +1,6 @@
-"""Open a file of a dump as a stream of lines of bytes: plain, gzip, zstd, or the rows of a Parquet file as JSON lines.
+"""Open a file of a dump as a stream of JSON lines: plain, gzip, zstd, or the rows of a Parquet file.
 
-Adding a kind: one function, one row in `OPENERS`. Whatever goes wrong inside a stream is a `DumpReadError`.
+To add a kind of file, add a function and a row in `OPENERS`. Errors inside a stream are `DumpReadError`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ROWS_PER_READ = 256
 
 
 class CompressedStream(io.RawIOBase):
-    """A compressed stream that tells broken compression as `DumpReadError`."""
+    """A compressed stream that raises `DumpReadError` for broken compression."""
 
     def __init__(self, path: Path, file: BinaryIO, faults: tuple[type[Exception], ...]) -> None:
         self._path, self._file, self._faults = path, file, faults
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -47,14 +47,14 @@ class CompressedStream(io.RawIOBase):
 
 
 class GeneratedStream(io.RawIOBase):
-    """A stream of bytes that are made piece by piece."""
+    """A stream over an iterator of bytes."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._rest = b""
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -70,7 +70,7 @@ class GeneratedStream(io.RawIOBase):
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a file that is not compressed."""
+    """Open an uncompressed file."""
     return path.open("rb", buffering=0)
 
 
@@ -87,7 +87,7 @@ def open_zstd(path: Path) -> BinaryIO:
 
 
 def open_parquet(path: Path) -> BinaryIO:
-    """Open a Parquet file (TRL writes its completions so) as JSON lines. Raises `MissingPackageError`."""
+    """Open a Parquet file, such as TRL's completions, as JSON lines. Raises `MissingPackageError`."""
     parquet = require("pyarrow.parquet", f"reading {path.name}")
     try:
         file = parquet.ParquetFile(path)
@@ -97,7 +97,7 @@ def open_parquet(path: Path) -> BinaryIO:
 
 
 def parquet_lines(file: Any) -> Iterator[bytes]:
-    """Yield the rows of a Parquet file as JSON lines, some at a time."""
+    """Yield the rows of a Parquet file as JSON lines, `ROWS_PER_READ` at a time."""
     for batch in file.iter_batches(batch_size=ROWS_PER_READ):
         yield b"".join(orjson.dumps(row, default=str) + b"\n" for row in batch.to_pylist())
 
@@ -111,10 +111,10 @@ OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
 
 
 def open_stream(path: Path) -> BinaryIO:
-    """Open a file of a dump by its suffix. Raises `DumpReadError` where it cannot be opened or the suffix is none."""
+    """Open a file of a dump by its suffix. Raises `DumpReadError` if it cannot be opened or the suffix is unknown."""
     opener = OPENERS.get(path.suffix)
     if opener is None:
-        raise DumpReadError(f"{path}: unknown kind of file. Known: {', '.join(OPENERS)}")
+        raise DumpReadError(f"{path}: unknown suffix {path.suffix!r}. Supported: {', '.join(OPENERS)}")
     try:
         return opener(path)
     except OSError as error:
@@ -122,7 +122,7 @@ def open_stream(path: Path) -> BinaryIO:
 
 
 def read_span(path: Path, offset: int, length: int) -> bytes:
-    """Return `length` bytes from `offset` (bytes, uncompressed). Raises `DumpReadError`."""
+    """Return `length` bytes from `offset` of the uncompressed content. Raises `DumpReadError`."""
     with open_stream(path) as file:
         if path.suffix == ".jsonl":
             file.seek(offset)
@@ -136,6 +136,6 @@ def read_span(path: Path, offset: int, length: int) -> bytes:
 
 
 def skip(file: BinaryIO, size: int) -> None:
-    """Read over `size` bytes."""
+    """Skip `size` bytes of a stream that cannot seek."""
     while size and (piece := file.read(min(size, BLOCK))):
         size -= len(piece)

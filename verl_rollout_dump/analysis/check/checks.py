@@ -1,4 +1,4 @@
-"""From what was seen to findings."""
+"""The checks: each turns the observations of all files into findings. `CHECKS` lists them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ LOST_OF_ATTEMPT = ("failed", "dropped")
 
 
 def check_dump(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore_progress) -> list[Finding]:
-    """Read a dump through and return what is wrong with it, errors first. `on_progress` gets bytes done."""
+    """Read a whole dump and return the findings, errors first.
+
+    `on_progress` is called with the bytes processed since its last call.
+    """
     seen = [file for some in for_files(observe_files, dump.files, workers, on_progress) for file in some]
     findings = [finding for check in CHECKS for finding in check(dump, seen)]
     order = list(KINDS)
@@ -32,7 +35,7 @@ def check_dump(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore_pr
 
 
 def lines(dump: Dump, seen: Observations) -> Iterator[Finding]:
-    """Lines that are not what they should be."""
+    """Lines with faults, one finding per kind."""
     totals: Counter[str] = Counter()
     first: dict[str, str] = {}
     for file in seen:
@@ -51,7 +54,7 @@ def empty_files(dump: Dump, seen: Observations) -> Iterator[Finding]:
 
 
 def steps_in_order(dump: Dump, seen: Observations) -> Iterator[Finding]:
-    """Gaps between steps, and steps that two files hold."""
+    """Gaps between steps, and steps in several files."""
     steps = sorted({*steps_seen(seen), *(file.step for file in seen if file.step is not None)})
     every = smallest_distance(steps)
     missing = sorted(set(range(steps[0], steps[-1], every)) - set(steps)) if steps else []
@@ -68,17 +71,17 @@ def steps_in_order(dump: Dump, seen: Observations) -> Iterator[Finding]:
 
 
 def steps_seen(seen: Observations) -> list[int]:
-    """Return the steps that there are records of, rising."""
+    """Return the steps that have records, ascending."""
     return sorted({step for file in seen for step in file.steps if step != NO_STEP})
 
 
 def smallest_distance(steps: list[int]) -> int:
-    """Return how far the nearest steps are apart: a dump of every 10th step has no gaps."""
+    """Return the smallest distance of two steps: a dump of every 10th step has no gaps."""
     return min((later - earlier for earlier, later in pairwise(steps)), default=1)
 
 
 def doubles(dump: Dump, seen: Observations) -> Iterator[Finding]:
-    """Records and uids that are there twice within a file."""
+    """Records and uids that occur twice in a file."""
     for kind, name in (("doubled record", "doubled_records"), ("doubled uid", "doubled_uids")):
         files = [file for file in seen if getattr(file, name)]
         if files:
@@ -87,7 +90,7 @@ def doubles(dump: Dump, seen: Observations) -> Iterator[Finding]:
 
 
 def even_steps(dump: Dump, seen: Observations) -> Iterator[Finding]:
-    """Steps with another number of records than most."""
+    """Steps whose number of records differs from the most frequent one."""
     sizes: Counter[int] = Counter()
     for file in seen:
         sizes += file.steps
@@ -99,7 +102,7 @@ def even_steps(dump: Dump, seen: Observations) -> Iterator[Finding]:
 
 
 def same_keys(dump: Dump, seen: Observations) -> Iterator[Finding]:
-    """Records with other keys than most."""
+    """Records whose keys differ from the most frequent ones."""
     keys: Counter[tuple[str, ...]] = Counter()
     for file in seen:
         keys += file.keys
@@ -113,14 +116,14 @@ def same_keys(dump: Dump, seen: Observations) -> Iterator[Finding]:
 
 
 def same_types(dump: Dump, seen: Observations) -> Iterator[Finding]:
-    """Fields whose values have different types, or were turned into text."""
+    """Fields whose values have several types, or were turned into text."""
     for path, counts in types_of_fields(seen).items():
         yield from stringified(path, counts, seen)
         kinds = {kind.partition("_")[0] for kind in counts} - {"null"}
         if len(kinds) > 1 and not kinds <= {"number", "boolean"}:
-            told = ", ".join(f"{kind} ({count})" for kind, count in counts.most_common())
+            described = ", ".join(f"{kind} ({count})" for kind, count in counts.most_common())
             rarest = counts.most_common()[-1][1]
-            yield Finding("different types", f"{path}: {told}", rarest, path)
+            yield Finding("different types", f"{path}: {described}", rarest, path)
 
 
 def types_of_fields(seen: Observations) -> dict[str, Counter[str]]:
@@ -133,7 +136,7 @@ def types_of_fields(seen: Observations) -> dict[str, Counter[str]]:
 
 
 def stringified(path: str, counts: Counter[str], seen: Observations) -> Iterator[Finding]:
-    """Values of a field that became text. Numbers count only where every text of the field is one."""
+    """Values of a field that became text. Numbers count only if every text of the field is a number."""
     for kind in [kind for kind in counts if kind.startswith("text_")]:
         if kind in ("text_number", "text_boolean") and counts["text"]:
             continue
@@ -143,7 +146,7 @@ def stringified(path: str, counts: Counter[str], seen: Observations) -> Iterator
 
 
 def run_record(dump: Dump, seen: Observations) -> Iterator[Finding]:
-    """What the `run.json` of every writer says, against what is there."""
+    """Differences between the `run.json` of every writer and the files."""
     if not dump.path.is_dir():
         return
     try:
@@ -159,13 +162,13 @@ def run_record(dump: Dump, seen: Observations) -> Iterator[Finding]:
 
 
 def steps_present(dump: Dump, seen: Observations) -> set[int]:
-    """Return the steps that there are files of, those included that a later attempt made void."""
-    void = {step for path in superseded_files(dump.path) if (step := step_of_name(path.name)) is not None}
-    return {*steps_seen(seen), *(file.step for file in seen if file.step is not None), *void}
+    """Return the steps that have files, including those that a later attempt superseded."""
+    superseded = {step for path in superseded_files(dump.path) if (step := step_of_name(path.name)) is not None}
+    return {*steps_seen(seen), *(file.step for file in seen if file.step is not None), *superseded}
 
 
 def written_steps(runs: list[dict[str, Any]], present: set[int]) -> Iterator[Finding]:
-    """Steps that the run wrote and that are not there, and those it says are lost."""
+    """Steps that the run wrote but that are missing, and steps that it reports as lost."""
     attempts = [attempt for run in runs for attempt in run.get("attempts") or []]
     written = {step for attempt in attempts for step in parse_steps(attempt.get("steps") or "")}
     missing = sorted(written - present)
@@ -180,14 +183,14 @@ def written_steps(runs: list[dict[str, Any]], present: set[int]) -> Iterator[Fin
 
 
 def leftovers(dump: Dump, seen: Observations) -> Iterator[Finding]:
-    """Files that a dead attempt left."""
+    """Temporary files of an attempt that ended."""
     found = sorted(dump.path.glob("*.jsonl*.tmp")) if dump.path.is_dir() and not is_running(dump) else []
     if found:
         yield Finding("leftover", KINDS["leftover"].meaning, len(found), found[0].name)
 
 
 def is_running(dump: Dump) -> bool:
-    """Say whether a run is writing into the dump now, as far as `run.json` knows."""
+    """Return whether `run.json` says that a run is writing into the dump."""
     try:
         return (dump.run or {}).get("state") == "running"
     except DumpReadError:

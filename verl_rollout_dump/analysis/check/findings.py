@@ -1,4 +1,4 @@
-"""What a check can find."""
+"""The kinds of findings, with their severities and meanings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WARNING = "warning"
 
 
 class Kind(NamedTuple):
-    """A kind of finding: how bad it is, and what it means."""
+    """A kind of finding: its severity and meaning."""
 
     severity: str
     meaning: str
@@ -20,7 +20,7 @@ KINDS: dict[str, Kind] = {
     "torn": Kind(ERROR, "a file ends in the middle of a line: the writer died"),
     "not JSON": Kind(ERROR, "a line is not JSON"),
     "not an object": Kind(ERROR, "a line is JSON, but not an object"),
-    "too long": Kind(ERROR, "a line is longer than the reader takes (256 MiB)"),
+    "too long": Kind(ERROR, "a line is longer than the limit of the reader (256 MiB)"),
     "unreadable": Kind(ERROR, "a file cannot be opened or decompressed to its end"),
     "NaN": Kind(ERROR, "bare NaN or Infinity, which strict JSON readers refuse"),
     "not UTF-8": Kind(ERROR, "bytes that are not UTF-8, or half a surrogate pair"),
@@ -29,7 +29,7 @@ KINDS: dict[str, Kind] = {
     "missing step": Kind(ERROR, "run.json says that a step was written, and it is not there"),
     "lost step": Kind(ERROR, "the run itself says that it failed to write a step, or dropped it"),
     "missing part": Kind(ERROR, "steps lack the files of some writers (shards)"),
-    "stringified": Kind(WARNING, "numbers, booleans or tensors that became text, as json.dumps(default=str) does it"),
+    "stringified": Kind(WARNING, "numbers, booleans or tensors that became text (json.dumps(default=str))"),
     "elided": Kind(WARNING, 'arrays shortened to "...": their values are gone'),
     "gap": Kind(WARNING, "steps are missing between the first and the last"),
     "doubled step": Kind(WARNING, "two files hold the same step"),
@@ -52,7 +52,7 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a check found. `count` times; `where` is the first place (file, line, field), for people."""
+    """A finding: its kind, how often it occurs, and the first place (file, line, field) as text."""
 
     kind: str
     message: str
@@ -65,5 +65,5 @@ class Finding:
         return KINDS[self.kind].severity
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding for scripts."""
+        """Return the finding as JSON values."""
         return {"severity": self.severity, **asdict(self)}

@@ -1,4 +1,4 @@
-"""What one pass over the files of a dump sees, per file; small enough to travel between processes."""
+"""What one pass over a dump records about each file. Small, since processes send it to each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from verl_rollout_dump.analysis.stringified import TEXT_FIELDS, is_answer, reading_of
+from verl_rollout_dump.analysis.stringified import TEXT_FIELDS, is_answer, text_kind
 from verl_rollout_dump.reader import DumpFile, DumpReadError, Record
 from verl_rollout_dump.reader.errors import TOO_LONG, UNREADABLE
 from verl_rollout_dump.reader.field_names import ROLLOUT_OF_PROMPT, value_of
@@ -19,7 +19,7 @@ from verl_rollout_dump.reader.parsing import record_of
 from verl_rollout_dump.reader.streams import open_stream
 from verl_rollout_dump.serialization.markers import MARKER
 
-Path_ = str  # a field, with dots into nested objects and [] for the items of a list
+FieldPath = str  # a field, with dots into nested objects and [] for the items of a list
 KIND_NAMES: dict[type, str] = {
     type(None): "null",
     bool: "boolean",
@@ -36,15 +36,15 @@ Shape = tuple[tuple[str, ...], tuple[type, ...]]  # the keys of a record, and th
 
 @dataclass
 class ShapeCount:
-    """How many records have a shape, and which of their fields are to be looked into one by one."""
+    """How many records have a shape, and which of their fields need an inspection of each value."""
 
-    looked_into: tuple[str, ...]
+    inspected: tuple[str, ...]
     records: int = 0
 
 
 @dataclass
 class FileObservation:
-    """What a file holds. Counters count records or values; `first` holds the line of the first of each kind."""
+    """What a file holds. Counters count records or values; `first` has the first line of each kind."""
 
     path: Path
     step: int | None
@@ -52,18 +52,18 @@ class FileObservation:
     lines: Counter[str] = field(default_factory=Counter)  # kind of finding -> lines
     first: dict[str, str] = field(default_factory=dict)
     keys: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    types: dict[Path_, Counter[str]] = field(default_factory=dict)
+    types: dict[FieldPath, Counter[str]] = field(default_factory=dict)
     steps: Counter[int] = field(default_factory=Counter)
     shapes: dict[Shape, ShapeCount] = field(default_factory=dict)
     doubled_uids: int = 0
     doubled_records: int = 0
 
     def note(self, kind: str, line: int, found: str = "") -> None:
-        """Count a finding about a line; the first is kept."""
+        """Count a finding about a line; the first one is kept as an example."""
         self.lines[kind] += 1
         self.first.setdefault(kind, f"{self.path.name}, line {line}{': ' if found else ''}{found}")
 
-    def count_type(self, path: Path_, kind: str, count: int = 1) -> None:
+    def count_type(self, path: FieldPath, kind: str, count: int = 1) -> None:
         """Count values of a type in a field."""
         counts = self.types.get(path)
         if counts is None:
@@ -71,11 +71,11 @@ class FileObservation:
         counts[kind] += count
 
     def count_shape(self, record: Record) -> ShapeCount:
-        """Count a record by its shape. Most records have one of a few, so this is all that most fields need."""
+        """Count a record by its shape: most records share a few shapes, and most fields need nothing else."""
         shape = (tuple(record), tuple(map(type, record.values())))
         counted = self.shapes.get(shape)
         if counted is None:
-            fields = (name for name, kind in zip(*shape, strict=True) if needs_a_look(name, kind))
+            fields = (name for name, kind in zip(*shape, strict=True) if needs_inspection(name, kind))
             counted = self.shapes[shape] = ShapeCount(tuple(fields))
         counted.records += 1
         return counted
@@ -85,23 +85,23 @@ class FileObservation:
         for (keys, kinds), counted in self.shapes.items():
             self.keys[keys] += counted.records
             for name, kind in zip(keys, kinds, strict=True):
-                if name not in counted.looked_into:
+                if name not in counted.inspected:
                     self.count_type(name, KIND_NAMES.get(kind, "other"), counted.records)
         self.shapes = {}
 
 
-def needs_a_look(name: str, kind: type) -> bool:
-    """Say whether values of a field are to be looked into: objects, lists, and texts that may have been values."""
+def needs_inspection(name: str, kind: type) -> bool:
+    """Return whether each value of a field must be inspected: objects, lists, and texts that may be stringified."""
     return kind in (dict, list) or (kind is str and name not in TEXT_FIELDS)
 
 
 def observe_files(files: list[DumpFile]) -> list[FileObservation]:
-    """Look at some files."""
+    """Observe several files."""
     return [observe_file(file) for file in files]
 
 
 def observe_file(file: DumpFile) -> FileObservation:
-    """Look at a file, to its end or as far as it can be read."""
+    """Observe a file to its end, or as far as it can be read."""
     seen = FileObservation(file.path, file.step)
     uids: set[int] = set()
     contents: set[int] = set()
@@ -122,7 +122,7 @@ def observe_file(file: DumpFile) -> FileObservation:
 
 
 def observe_line(line: Line, seen: FileObservation) -> Record | None:
-    """Note what is wrong with a line, and return its record if it has one."""
+    """Note the faults of a line, and return its record or None."""
     if line.data.endswith(b"\r"):
         seen.note("CRLF", line.number)
     try:
@@ -144,7 +144,7 @@ def observe_line(line: Line, seen: FileObservation) -> Record | None:
 
 
 def why_not_strict(line: Line) -> list[str]:
-    """Name what makes a readable line not strict JSON."""
+    """Return why a readable line is not strict JSON."""
     kinds = ["BOM"] if line.data.startswith(BOM) else []
     try:
         text = line.data.removeprefix(BOM).decode("utf-8")
@@ -157,7 +157,7 @@ def why_not_strict(line: Line) -> list[str]:
 
 
 def observe_record(record: Record, file: DumpFile, line: int, seen: FileObservation) -> None:
-    """Note the shape of a record."""
+    """Note the step and the shape of a record."""
     seen.records += 1
     step = step_of_record(record, file)
     seen.steps[step] += 1
@@ -165,15 +165,15 @@ def observe_record(record: Record, file: DumpFile, line: int, seen: FileObservat
         seen.note("unknown step", line)
     elif record.get("step", step) != step:
         seen.note("wrong step", line, f"step {record['step']}")
-    for name in seen.count_shape(record).looked_into:
+    for name in seen.count_shape(record).inspected:
         observe_value(name, record[name], line, seen)
 
 
-def observe_value(path: Path_, value: Any, line: int, seen: FileObservation) -> None:
-    """Note the type of a value, and of what is in it."""
+def observe_value(path: FieldPath, value: Any, line: int, seen: FileObservation) -> None:
+    """Note the type of a value and of its parts."""
     kind = KIND_NAMES.get(type(value), "other")
     if kind == "text" and path not in TEXT_FIELDS:
-        kind = reading_of(value) or kind
+        kind = text_kind(value) or kind
         if is_answer(path) and kind in ("text_number", "text_boolean"):
             kind = "text"
     seen.count_type(path, kind)
@@ -191,7 +191,7 @@ def observe_value(path: Path_, value: Any, line: int, seen: FileObservation) -> 
 
 
 def count_doubles(line: Line, record: Record, seen: FileObservation, uids: set[int], contents: set[int]) -> None:
-    """Count records that are there twice, and uids of rollouts that are."""
+    """Count records, and uids of rollouts, that the file holds already."""
     content = hash(line.data)
     seen.doubled_records += content in contents
     contents.add(content)

@@ -1,12 +1,12 @@
-"""A clean copy of a dump, and a report of every change. The dump itself is never touched.
+"""Make a clean copy of a dump, with a report of every change. The dump itself is never changed.
 
     from verl_rollout_dump.analysis.repair import repair_dump
 
     report = repair_dump(open_dump("outputs/rollouts"), Path("outputs/clean"))
 
-What is done: torn and other unreadable lines are left out (and listed), bare NaN and Infinity become null, text that
-is not UTF-8 gets U+FFFD, BOMs and carriage returns go, numbers, booleans and whole tensors that `default=str` made
-text come back where their field allows no other reading. Lines that need nothing are copied byte for byte.
+Torn and other unreadable lines are left out and listed; bare NaN and Infinity become null; bytes that are not UTF-8
+become U+FFFD; BOMs and carriage returns are removed; numbers, booleans and complete tensors that `default=str` turned
+into text become values again if their field allows no other interpretation. Good lines are copied byte for byte.
 """
 
 from verl_rollout_dump.analysis.repair.copying import RepairReport, repair_dump

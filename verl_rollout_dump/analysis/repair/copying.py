@@ -27,7 +27,7 @@ SUFFIXES = (".gz", ".zst", ".parquet", ".jsonl")
 
 @dataclass
 class RepairReport:
-    """What was done: counts of changes, and the lines that could not be kept."""
+    """The changes, counted, and the lines that were left out."""
 
     records: int = 0
     files: int = 0
@@ -35,7 +35,7 @@ class RepairReport:
     left_out: list[Problem] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report for scripts, and for `repair.json`."""
+        """Return the report as JSON values, as `repair.json` holds it."""
         return {
             "files": self.files,
             "records": self.records,
@@ -45,9 +45,10 @@ class RepairReport:
 
 
 def repair_dump(dump: Dump, target: Path, workers: int = 1, on_progress: OnProgress = ignore_progress) -> RepairReport:
-    """Write a clean copy into `target`, which must be new or empty. Raises `DumpReadError`.
+    """Write a clean copy into `target`, which must be new or empty, else `DumpReadError` is raised.
 
-    Reads the dump twice: for the plan (by `workers` processes), and to copy. `on_progress` gets bytes done.
+    Reads the dump twice: for the plan (in `workers` processes) and for the copy. `on_progress` is called with the
+    bytes processed since its last call.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DumpReadError(f"{target} exists and is not empty; give a new directory for the clean copy")
@@ -64,7 +65,7 @@ def repair_dump(dump: Dump, target: Path, workers: int = 1, on_progress: OnProgr
 
 
 def clean_name(path: Path) -> str:
-    """Return the name of the clean copy of a file: plain JSONL."""
+    """Return the name of the clean copy of a file, which is plain JSONL."""
     name = path.name
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)
@@ -72,7 +73,7 @@ def clean_name(path: Path) -> str:
 
 
 def copy_file(file: DumpFile, target: Path, plan: RepairPlan, report: RepairReport) -> None:
-    """Copy the records of a file; the copy appears when it is whole."""
+    """Copy the records of a file. The copy appears when it is complete."""
     temporary = target.with_name(f"{target.name}.tmp")
     records = 0
     with temporary.open("wb") as out:
@@ -89,7 +90,7 @@ def copy_file(file: DumpFile, target: Path, plan: RepairPlan, report: RepairRepo
 
 
 def clean_lines(file: DumpFile, plan: RepairPlan, report: RepairReport) -> Iterator[bytes]:
-    """Yield the records of a file as clean lines, without line feed."""
+    """Yield the records of a file as clean lines without line feeds."""
     number = offset = 0
     try:
         with open_stream(file.path) as stream:
@@ -105,7 +106,7 @@ def clean_lines(file: DumpFile, plan: RepairPlan, report: RepairReport) -> Itera
 
 
 def clean_line(line: Line, record: Record, plan: RepairPlan, changes: Counter[str]) -> bytes:
-    """Return a record as a strict line: its own bytes where they are good, else encoded anew."""
+    """Return a record as a strict line: its own bytes if they are good, else encoded again."""
     data = line.data.removeprefix(BOM)
     if len(data) < len(line.data):
         changes["BOM removed"] += 1
@@ -123,7 +124,7 @@ def clean_line(line: Line, record: Record, plan: RepairPlan, changes: Counter[st
 
 
 def is_strict(data: bytes) -> bool:
-    """Say whether bytes are strict JSON."""
+    """Return whether bytes are strict JSON."""
     try:
         orjson.loads(data)
     except orjson.JSONDecodeError:

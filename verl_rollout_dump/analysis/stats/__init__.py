@@ -1,4 +1,4 @@
-"""What is going on in a training, step by step, from its rollouts alone.
+"""Statistics of each training step, computed from its rollouts.
 
 from verl_rollout_dump.reader import open_dump
 from verl_rollout_dump.analysis.stats import step_stats

@@ -1,4 +1,4 @@
-"""Collect the figures of steps in one pass over their records."""
+"""Compute the figures of steps in one pass over their records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from verl_rollout_dump.reader.streams import open_stream
 
 NUMBERS = frozenset((int, float, bool))
 CUT_REASONS = ("length", "max_tokens", "max_length")
-# field -> whether its value says that the response was cut
+# field -> function from its value to whether the response was cut
 TRUNCATION: dict[str, Callable[[Any], bool]] = {
     "truncated": bool,
     "is_truncated": bool,
@@ -28,7 +28,7 @@ TRUNCATION: dict[str, Callable[[Any], bool]] = {
 
 
 class StepCollector:
-    """Collects the records of one step. Keeps numbers and hashes, no text."""
+    """Accumulates the records of one step. Keeps numbers and hashes, no texts."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -79,7 +79,7 @@ class StepCollector:
             self.sizes_by_uid[uid] += 1
 
     def finish(self, step: int) -> StepStats:
-        """Return the figures."""
+        """Return the figures of the records added."""
         uids_are_shared = len(self.by_uid) < sum(self.sizes_by_uid.values()) == self.records
         # Both tables have the same shape; only the keys differ.
         scores: dict[Any, set[float | None]] = dict(self.by_uid if uids_are_shared else self.by_prompt)
@@ -102,7 +102,7 @@ class StepCollector:
 
 
 def collect_files(files: list[DumpFile]) -> list[StepStats]:
-    """Return the figures of the steps that files hold."""
+    """Return the figures of the steps in some files, sorted by step."""
     collectors: defaultdict[int, StepCollector] = defaultdict(StepCollector)
     for file in files:
         collect_file(file, collectors)
@@ -110,7 +110,7 @@ def collect_files(files: list[DumpFile]) -> list[StepStats]:
 
 
 def collect_file(file: DumpFile, collectors: defaultdict[int, StepCollector]) -> None:
-    """Add the records of a file to the collectors of their steps; what cannot be read is counted."""
+    """Add the records of a file to the collectors of their steps, and count unreadable lines."""
     unknown_step = NO_STEP if file.step is None else file.step
     try:
         with open_stream(file.path) as stream:
@@ -120,7 +120,7 @@ def collect_file(file: DumpFile, collectors: defaultdict[int, StepCollector]) ->
                     collectors[step_of_record(record, file)].add(record)
                 elif record is not None:
                     collectors[unknown_step].unreadable += 1
-    except (DumpReadError, OSError):  # told by `check`; here the rest of the file counts as one bad line
+    except (DumpReadError, OSError):  # the rest of the file counts as one bad line; `check` has details
         collectors[unknown_step].unreadable += 1
 
 
@@ -130,9 +130,9 @@ def step_stats(
     workers: int = 1,
     on_progress: OnProgress = ignore_progress,
 ) -> Iterator[StepStats]:
-    """Yield the figures of each step (of some, or of all), in their order.
+    """Yield the figures of each step (of some steps, or all) in ascending order.
 
-    `on_progress` gets the bytes done since its last call.
+    `on_progress` is called with the bytes processed since its last call.
     """
     files = [file for file in dump.files if steps is None or file.step is None or file.step in steps]
     for some in for_files(collect_files, files, workers, on_progress):

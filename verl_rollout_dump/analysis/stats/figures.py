@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class NumberSummary:
-    """A column of numbers. `std` is that of the population; null figures: there is no finite number."""
+    """The figures of a column of numbers. `std` is the population's; None if there is no finite number."""
 
     count: int = 0
     mean: float | None = None
@@ -44,11 +44,11 @@ class StepStats:
 
     @property
     def without_signal(self) -> float | None:
-        """The share of groups that give no signal; null where no prompt has two rollouts."""
+        """The share of groups without signal; None if there are no groups."""
         return self.groups_without_signal / self.groups if self.groups else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures for scripts."""
+        """Return the figures as JSON values."""
         return {**asdict(self), "without_signal": self.without_signal}
 
     def as_row(self) -> dict[str, Any]:
@@ -65,12 +65,12 @@ class StepStats:
 
 
 def summarize(values: Sequence[float]) -> NumberSummary:
-    """Return the figures of numbers; NaN and infinities are counted apart."""
+    """Return the figures of the finite numbers; NaN and infinities are only counted."""
     array = np.asarray(values, dtype=np.float64)
     finite = array[np.isfinite(array)]
     bad = len(array) - len(finite)
     if not len(finite):
         return NumberSummary(non_finite=bad)
-    with np.errstate(over="ignore"):  # numbers near the end of the range: their figures are infinite
+    with np.errstate(over="ignore"):  # figures of very large numbers are infinite
         mean, std, low, high = (float(figure(finite)) for figure in (np.mean, np.std, np.min, np.max))
     return NumberSummary(len(finite), mean, std, low, high, bad)

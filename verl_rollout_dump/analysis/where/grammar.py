@@ -1,10 +1,10 @@
-"""From text to a condition, by recursive descent.
+"""Parse an expression into a condition, by recursive descent.
 
-either     := both ("or" both)*
-both       := negation ("and" negation)*
-negation   := "not" negation | comparison
-comparison := term (sign term)?
-term       := number | text | true | false | null | field | "len" "(" term ")" | "[" term, .. "]" | "(" either ")"
+disjunction := conjunction ("or" conjunction)*
+conjunction := negation ("and" negation)*
+negation    := "not" negation | comparison
+comparison  := term (sign term)?
+term        := number | text | true | false | null | field | "len" "(" term ")" | "[" term, .. "]" | "(" disjunction ")"
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ DEEPEST = 100  # parentheses and `not` within each other
 
 
 def parse_where(text: str) -> Condition:
-    """Return the condition that an expression states. Raises `WhereError`."""
+    """Return the condition of an expression. Raises `WhereError`."""
     reader = ExpressionReader(text)
-    term = reader.either()
+    term = reader.disjunction()
     reader.expect_end()
     return lambda record: bool(term(record))
 
@@ -37,16 +37,16 @@ class ExpressionReader:
         self._next = 0
         self._depth = 0
 
-    def either(self) -> Term:
-        """Read conditions joined by `or`."""
-        terms = self._joined("or", self._both)
+    def disjunction(self) -> Term:
+        """Read conditions that are joined by `or`."""
+        terms = self._joined("or", self._conjunction)
         return terms[0] if len(terms) == 1 else lambda record: any(term(record) for term in terms)
 
     def expect_end(self) -> None:
-        """Raise `WhereError` where something is left over."""
+        """Raise `WhereError` if tokens are left over."""
         token = self._token
         if token.kind != "end":
-            raise WhereError(self._text, token.position, f"{token.text!r} is not expected here; is an `and` missing?")
+            raise WhereError(self._text, token.position, f"unexpected {token.text!r}; is an `and` missing?")
 
     @property
     def _token(self) -> Token:
@@ -58,7 +58,7 @@ class ExpressionReader:
             terms.append(part())
         return terms
 
-    def _both(self) -> Term:
+    def _conjunction(self) -> Term:
         terms = self._joined("and", self._negation)
         return terms[0] if len(terms) == 1 else lambda record: all(term(record) for term in terms)
 
@@ -121,7 +121,7 @@ class ExpressionReader:
 
     def _parenthesis(self, token: Token) -> Term:
         self._go_deeper()
-        term = self.either()
+        term = self.disjunction()
         self._expect(")")
         self._depth -= 1
         return term

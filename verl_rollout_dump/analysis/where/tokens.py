@@ -1,4 +1,4 @@
-"""Cut an expression into tokens."""
+"""Split an expression into tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PART = re.compile(r"`[^`]+`|[^.`]+")
 
 
 class Token(NamedTuple):
-    """A piece of an expression. `kind`: number, text, field, word, sign or end."""
+    """A token. `kind` is number, text, field, word, sign or end; `position` counts characters from 0."""
 
     kind: str
     text: str
@@ -33,7 +33,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(text: str) -> Iterator[Token]:
-    """Yield the tokens of an expression, at last one of kind `end`. Raises `WhereError`."""
+    """Yield the tokens of an expression, the last one of kind `end`. Raises `WhereError`."""
     position = 0
     while rest := text[position:].lstrip():
         start = len(text) - len(rest)
@@ -47,7 +47,7 @@ def tokens_of(text: str) -> Iterator[Token]:
 
 
 def token_of(kind: str, text: str, position: int) -> Token:
-    """Return a token; names that mean something are words, all others are fields."""
+    """Return a token; reserved names are words, all others fields."""
     if kind == "name" and text.lower() in WORDS:
         return Token("word", text.lower(), position)
     if kind in ("name", "quoted"):
@@ -56,14 +56,14 @@ def token_of(kind: str, text: str, position: int) -> Token:
 
 
 def unknown_token(rest: str) -> str:
-    """Say what is wrong where no token begins."""
+    """Return the error message for text that starts no token."""
     if rest[0] in "\"'`":
-        return f"the quote {rest[0]} has no end"
-    return f"{rest[0]!r} means nothing here. A name with other characters than letters stands in `backticks`"
+        return f"the closing {rest[0]} is missing"
+    return f"unexpected {rest[0]!r}. Put a name with special characters in `backticks`"
 
 
 def unquoted(text: str) -> str:
-    """Return what a text in quotes says."""
+    """Return the content of a quoted text."""
     return ESCAPED.sub(lambda match: ESCAPES.get(match[1], match[1]), text[1:-1])
 
 

@@ -1,4 +1,4 @@
-"""What names, comparisons and functions of an expression mean."""
+"""The meaning of the names, comparisons and functions of an expression."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Term = Callable[[Record], Any]
 
 
 def field(path: tuple[str, ...]) -> Term:
-    """Return what looks a field up: the key as it is written with its dots, else part by part; null where none is."""
+    """Return a function that looks a field up: as one key with its dots, else part by part; None if it is absent."""
     whole = ".".join(path)
 
     def look_up(record: Record) -> Any:
@@ -25,7 +25,7 @@ def field(path: tuple[str, ...]) -> Term:
 
 
 def length(term: Term) -> Term:
-    """Return what tells the length of a text, list or object; null for anything else."""
+    """Return a function for the length of a text, list or object; None for anything else."""
 
     def measure(record: Record) -> Any:
         value = term(record)
@@ -35,7 +35,7 @@ def length(term: Term) -> Term:
 
 
 def ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return an order that is false where there is none between two values."""
+    """Return an order that is false for values that cannot be ordered."""
 
     def holds(left: Any, right: Any) -> bool:
         numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
@@ -46,7 +46,7 @@ def ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 
 def contains(left: Any, right: Any) -> bool:
-    """Say whether a text holds a text, a list an item, an object a key."""
+    """Return whether a text contains a text, a list an item, an object a key."""
     if isinstance(left, str):
         return isinstance(right, str) and right in left
     if isinstance(left, Mapping):
@@ -55,7 +55,7 @@ def contains(left: Any, right: Any) -> bool:
 
 
 def starts_with(left: Any, right: Any) -> bool:
-    """Say whether a text starts with a text."""
+    """Return whether a text starts with a text."""
     return isinstance(left, str) and isinstance(right, str) and left.startswith(right)
 
 
