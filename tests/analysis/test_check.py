@@ -42,8 +42,7 @@ def test_a_good_dump_has_no_findings(small_dump):
         (GOOD + b"\n", {"blank line"}),
         (GOOD[:-1], {"no line feed"}),
         (GOOD + GOOD, {"doubled record"}),
-        (line(uid="a_0_0") + line(uid="a_0_0", output="b"), {"doubled uid"}),
-        (line(uid="a") + line(uid="a", output="b"), set()),  # a uid of a prompt, not of a rollout
+        (line(uid="a_0_0") + line(uid="a_0_0", output="b"), set()),  # a uid of a prompt, not of a rollout
         (GOOD + line(extra=1), {"different keys"}),
         (GOOD + line(score="high"), {"different types"}),
         (line(score=True) + line(score=1.5) + line(score=None), set()),
@@ -60,6 +59,12 @@ def test_a_good_dump_has_no_findings(small_dump):
 )
 def test_kinds(write_step, content, kinds):
     assert found(write_step("1.jsonl", content)).keys() == kinds
+
+
+def test_uids_of_rollouts_are_told_apart_from_those_of_prompts_by_run_json(write_step):
+    dump = write_step("1.jsonl", line(uid="a_0_0") + line(uid="a_0_0", output="b"))
+    (dump / "run.json").write_text(json.dumps({"uid_form": "{uid}_{session}_{output}"}))
+    assert found(dump).keys() == {"doubled uid"}
 
 
 def test_between_files(write_step, make_record):

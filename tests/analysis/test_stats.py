@@ -5,8 +5,9 @@ import math
 
 import pytest
 
+from verl_rollout_dump.analysis.formatting import percent
 from verl_rollout_dump.analysis.groups import groups_of_step
-from verl_rollout_dump.analysis.stats import COLUMNS, collector, step_stats, summarize
+from verl_rollout_dump.analysis.stats import COLUMNS, collector, shown_columns, step_stats, summarize
 from verl_rollout_dump.reader import open_dump
 from verl_rollout_dump.reader.streams import open_stream
 
@@ -84,8 +85,66 @@ def test_the_columns_of_tables_are_figures_of_a_row(tmp_path):
         "min": "1.0000",
         "max": "1.0000",
         "length": "4",
+        "null": "",
         "empty": "0 %",
         "doubled": "0 %",
         "cut": "",
         "no signal": "1/1",
     }
+
+
+def test_a_group_with_a_null_score_is_neither_with_nor_without_signal(write_step):
+    scores = {"p": [1, 1], "q": [1, None], "r": [0, 1], "s": [None, None], "t": ["high", 0]}
+    records = [{"input": p, "output": "o", "score": s} for p, pair in scores.items() for s in pair]
+    dump = write_step("1.jsonl", records)
+    (stats,) = stats_of(dump)
+    counts = (stats.groups, stats.groups_without_signal, stats.groups_undecided, stats.null_scores)
+    assert (counts, stats.without_signal) == ((5, 1, 3, 4), 0.5)
+    texts = {column.heading: column.text(stats) for column in shown_columns([stats])}
+    assert (texts["no signal"], texts["null"]) == ("1/2 +3?", "4")
+    assert [group.has_signal for group in groups_of_step(open_dump(dump), 1)] == [False, None, True, None, None]
+
+
+def test_whitespace_is_empty(write_step):
+    (stats,) = stats_of(write_step("1.jsonl", [{"output": text} for text in ("", " ", "\n\t", "\u00a0", "x")]))
+    assert stats.empty == 0.8
+
+
+@pytest.mark.parametrize(
+    ("values", "share"),
+    [
+        (["False", "True"], 0.5),
+        (["0", "1", "0", "0"], 0.25),
+        ([[False], [True]], 0.5),
+        ([0, 1.0], 0.5),
+        (["maybe", None, float("nan")], None),
+        ([None, True], 1.0),
+    ],
+)
+def test_truth_of_text_and_lists(write_step, values, share):
+    (stats,) = stats_of(write_step("1.jsonl", [{"output": "o", "truncated": value} for value in values]))
+    assert stats.truncated == share
+
+
+def test_slime_tells_truncation_by_status(write_step):
+    records = [{"response": "r", "status": status} for status in ("completed", "truncated", "aborted", "other")]
+    (stats,) = stats_of(write_step("1.jsonl", records))
+    assert stats.truncated == 1 / 3
+
+
+def test_uids_that_end_in_numbers_are_not_cut(write_step):
+    records = [
+        {"uid": uid, "input": "p", "output": "o", "score": s} for uid in ("a_2024_0", "a_2024_1") for s in (0, 1)
+    ]
+    dump = write_step("1.jsonl", records)
+    assert [stats.groups for stats in stats_of(dump)] == [2]
+    assert [group.indexes for group in groups_of_step(open_dump(dump), 1)] == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0 %"), (1, "100 %"), (0.005, "0.5 %"), (0.0004, "<0.1 %"), (0.9996, ">99.9 %"), (0.996, "99.6 %"),
+     (0.05, "5 %"), (0.5625, "56 %"), (0.944, "94.4 %"), (None, "")],
+)  # fmt: skip
+def test_percent_never_says_none_or_all_of_a_part(share, text):
+    assert percent(share) == text

@@ -56,10 +56,11 @@ print(sum(record["score"] for record in open_dump(sys.argv[1])))
 """
 VIEW_START = """
 import asyncio, sys
+from verl_rollout_dump.reader import open_dump
 from verl_rollout_dump.viewer.app import ViewerApp
 from verl_rollout_dump.viewer.source import ViewerSource
 async def session():
-    with ViewerSource(sys.argv[1]) as source:
+    with ViewerSource(open_dump(sys.argv[1])) as source:
         app = ViewerApp(source)
         async with app.run_test(size=(170, 50)) as pilot:
             while not str(app.status_line.render()):

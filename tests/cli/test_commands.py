@@ -152,7 +152,11 @@ def test_diff_of_two_runs(run, small_dump, tmp_path, make_record):
         {"step": 10, "before": 1.0, "after": None, "change": None},
     ]
     assert run("diff", small_dump, other).exit_code == 0
-    assert json_of(run("diff", small_dump, other, "--by", "uid", "--step-a", "1", "--json"))["prompts_in_both"] == 1
+    by_uid = ("diff", small_dump, other, "--by", "uid", "--step-a", "1", "--json")
+    assert json_of(run(*by_uid))["prompts_in_both"] == 2  # as far as is known, each uid is a prompt
+    for dump in (small_dump, other):
+        (dump / "run.json").write_text(json.dumps({"uid_form": "{uid}_{session}_{output}"}))
+    assert json_of(run(*by_uid))["prompts_in_both"] == 1
 
 
 @pytest.mark.parametrize(

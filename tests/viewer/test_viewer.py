@@ -10,6 +10,7 @@ pytest.importorskip("textual")
 
 from textual.widgets import Static
 
+from verl_rollout_dump.reader import open_dump
 from verl_rollout_dump.viewer.app import ViewerApp
 from verl_rollout_dump.viewer.help_screen import HelpScreen
 from verl_rollout_dump.viewer.source import GroupLine, RecordLine, ViewerSource, first_of_group, records_from
@@ -48,7 +49,7 @@ def use(dump, keys_and_checks):
     """Open the viewer, and give its app, its pilot and a function that presses keys to a coroutine."""
 
     async def session():
-        with ViewerSource(dump) as source:
+        with ViewerSource(open_dump(dump)) as source:
             app = ViewerApp(source)
             async with app.run_test(size=SIZE) as pilot:
                 await settle(app, pilot)
@@ -213,7 +214,7 @@ def test_hostile_records(write_step, make_record):
         assert listed(app) == []
         await press("<")
         assert r"\x1b[2J [bold]x[/] [/] \x00 \u202e" in shown(app)
-        assert len(listed(app)) == 5
+        assert len(listed(app)) == 6  # records without a prompt are groups of their own
         await press("G", "s", "s", "s")
 
     use(dump, check)
@@ -250,5 +251,5 @@ def test_snapshot(small_dump, monkeypatch, request):
         await settle(pilot.app, pilot)
         await press(pilot.app, pilot, "<", "j")
 
-    with ViewerSource(small_dump) as source:
+    with ViewerSource(open_dump(small_dump)) as source:
         assert snap_compare(ViewerApp(source), terminal_size=(120, 30), run_before=go_to_a_record)

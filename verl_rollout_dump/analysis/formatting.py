@@ -62,8 +62,16 @@ def figure(value: float | None, digits: int = 4) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share (0 to 1) as a percentage; "" for None."""
-    return "" if share is None else f"{share * 100:.0f} %"
+    """Return a share (0 to 1) as a percentage; "" for None. Only 0 gives "0 %", only 1 "100 %"."""
+    if share is None:
+        return ""
+    value = share * 100
+    if 0 < value < 0.1:
+        return "<0.1 %"
+    if 99.9 < value < 100:
+        return ">99.9 %"
+    digits = 0 if 10 <= value <= 90 or round(value, 1) == round(value) else 1
+    return f"{value:.{digits}f} %"
 
 
 def readable_size(size: float) -> str:

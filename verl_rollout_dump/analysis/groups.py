@@ -25,9 +25,9 @@ class Group:
         return sum(known) / len(known) if known else None
 
     @property
-    def has_signal(self) -> bool:
-        """Say whether scores differ; a rollout alone has nothing to differ from."""
-        return len(set(self.scores)) > 1
+    def has_signal(self) -> bool | None:
+        """Whether the scores differ, as GRPO needs them to. None if a score is null: then it cannot be known."""
+        return None if None in self.scores else len(set(self.scores)) > 1
 
     def as_json(self) -> dict[str, Any]:
         """Return the group as JSON values."""
@@ -36,8 +36,10 @@ class Group:
 
 def groups_of_step(dump: Dump, step: int) -> list[Group]:
     """Return the groups of a step, sorted by their first rollouts."""
-    scores = dump.scores(step)
-    _, first, inverse = np.unique(dump.groups(step), return_index=True, return_inverse=True)
+    scores, keys = dump.scores(step), dump.groups(step)
+    alone = keys == 0  # no group is known: each such record is a group of its own
+    keys[alone] = np.arange(1, alone.sum() + 1, dtype=keys.dtype)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     members: list[list[int]] = [[] for _ in first]
     for index, group in enumerate(inverse.tolist()):
         members[group].append(index)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from verl_rollout_dump.analysis.known_fields import require_fields
 from verl_rollout_dump.analysis.where import Condition, parse_where
-from verl_rollout_dump.reader import Dump, DumpReadError, Row
-from verl_rollout_dump.reader.field_names import score_of, value_of
+from verl_rollout_dump.reader import Dump, DumpReadError, Record, Row
 from verl_rollout_dump.storage.step_files import format_steps, parse_steps
 
 LAST = "last"
@@ -39,9 +39,21 @@ def select_steps(dump: Dump, text: str | None) -> list[int]:
     return found
 
 
-def condition(where: str | None) -> Condition:
-    """Return the condition of `--where`; for None one that is always true. Raises `WhereError`."""
-    return parse_where(where) if where is not None else (lambda record: True)
+def condition_of(dump: Dump, where: str | None) -> Condition:
+    """Return the condition of `--where`; for None one that is always true.
+
+    Raises `WhereError` if the text is not an expression, or names a field that no record of the dump has.
+    """
+    if where is None:
+        return Condition("", lambda record: True)
+    condition = parse_where(where)
+    require_fields(dump, condition)
+    return condition
+
+
+def with_step(row: Row) -> Record:
+    """Return the record of a row with its `step`, which may stand only in the name of its file."""
+    return row.record if "step" in row.record else {**row.record, "step": row.step}
 
 
 @dataclass(frozen=True)
@@ -69,15 +81,15 @@ class Selection:
         return self._matching(dump)
 
     def _matching(self, dump: Dump) -> Iterator[Row]:
-        holds = condition(self.where)
+        holds = condition_of(dump, self.where)
         for row in dump.rows(self.steps):
-            if self._has_uid(row) and holds(row.record):
+            if self._has_uid(dump, row) and holds(with_step(row)):
                 yield row
 
-    def _has_uid(self, row: Row) -> bool:
+    def _has_uid(self, dump: Dump, row: Row) -> bool:
         if self.uid is None:
             return True
-        found = value_of(row.record, "uid")
+        found = dump.fields.value(row.record, "uid")
         return found is not None and str(found).startswith(self.uid)
 
     def _row(self, dump: Dump, step: int, index: int) -> Row:
@@ -100,7 +112,7 @@ class Selection:
     def _matching_places(self, dump: Dump, sign: float) -> Iterator[_Ranked]:
         """Yield the records that pass the filters and have a finite score."""
         for row in self._matching(dump):
-            score = score_of(row.record)
+            score = dump.fields.score_of(row.record)
             if score is not None and math.isfinite(score):
                 yield sign * score, row.step, row.index
 

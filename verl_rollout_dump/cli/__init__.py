@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from verl_rollout_dump.analysis.where import WhereError
 from verl_rollout_dump.cli.commands import COMMANDS
+from verl_rollout_dump.cli.field_options import with_field_options
 from verl_rollout_dump.reader import DumpReadError, MissingPackageError
 from verl_rollout_dump.version import __version__
 
@@ -59,9 +60,10 @@ def common_options(
 
 
 for command in COMMANDS:
-    needs_arguments = any(p.default is p.empty for p in inspect.signature(command.function).parameters.values())
+    function = with_field_options(command.function)
+    needs_arguments = any(p.default is p.empty for p in inspect.signature(function).parameters.values())
     register = app.command(command.name, rich_help_panel=command.panel, no_args_is_help=needs_arguments)
-    register(command.function)
+    register(function)
 
 
 def main() -> None:

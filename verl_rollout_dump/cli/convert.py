@@ -9,8 +9,9 @@ import typer
 
 from verl_rollout_dump.analysis.convert import FORMATS, convert_dump
 from verl_rollout_dump.cli.arguments import AsJson, Directory
+from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
-from verl_rollout_dump.reader import DumpReadError, open_dump
+from verl_rollout_dump.reader import DumpReadError
 
 
 def convert(
@@ -33,7 +34,8 @@ def convert(
     form = to or output.suffix.lstrip(".")
     if form not in FORMATS:
         raise DumpReadError(f"unknown form {form!r}. Say one with --to: {', '.join(FORMATS)}")
-    converted = convert_dump(open_dump(directory), output, form)
+    with opened_dump(directory) as dump:
+        converted = convert_dump(dump, output, form)
     if as_json:
         print_json({"file": str(output), **converted._asdict()})
         return

@@ -15,10 +15,11 @@ from verl_rollout_dump.analysis.diff import KEYS, PromptChange, StepScores, prom
 from verl_rollout_dump.analysis.formatting import figure, one_line, printable
 from verl_rollout_dump.analysis.selection import select_steps
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory
+from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.reader import Dump, DumpReadError, open_dump
-from verl_rollout_dump.reader.field_names import text_of
+from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 STEPS_SHOWN = 40
 STYLES = {"delete": "red strike", "insert": "green"}
@@ -34,6 +35,7 @@ def diff(
     count: Annotated[int, typer.Option("-n", min=0, help="Prompts to show that got worse, and better.")] = 5,
     texts: Annotated[bool, typer.Option("--texts", help="Show how the best responses differ, word by word.")] = False,
     as_json: AsJson = False,
+    fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """Compare two runs, or two ranges of steps of one: score per step, and the prompts that got worse or better.
 
@@ -49,7 +51,7 @@ def diff(
         raise DumpReadError(f"--by {by}: expected {' or '.join(KEYS)}")
     if other is None and (step_a is None or step_b is None):
         raise DumpReadError("give a second dump to compare with, or --step-a and --step-b to compare steps of one")
-    with open_dump(directory) as before, open_dump(other or directory) as after:
+    with opened_dump(directory, fields) as before, opened_dump(other or directory, fields) as after:
         for dump in (before, after):
             with progress_bar(f"indexing {dump.path.name}", dump.size) as advance:
                 dump.make_index(WORKERS, advance)
@@ -109,7 +111,7 @@ def print_changes(before: Dump, after: Dump, changes: list[PromptChange], count:
                     figure(change.after),
                     f"{change.rollouts_before} / {change.rollouts_after}",
                     f"{change.place_before} / {change.place_after}",
-                    Text(one_line(text_of(after.raw_record(*change.place_after), "prompt"), 120)),
+                    Text(one_line(after.fields.text(after.raw_record(*change.place_after), "prompt"), 120)),
                 )
             out.print(table)
 
@@ -118,8 +120,8 @@ def print_texts(before: Dump, after: Dump, changes: list[PromptChange], count: i
     """Print how the best responses of the shown prompts differ."""
     for title, shown in shown_changes(changes, count):
         for change in shown:
-            one = text_of(before.raw_record(*change.place_before), "response")
-            two = text_of(after.raw_record(*change.place_after), "response")
+            one = before.fields.text(before.raw_record(*change.place_before), "response")
+            two = after.fields.text(after.raw_record(*change.place_after), "response")
             out.rule(f"{title}: {change.place_before} → {change.place_after}", align="left")
             out.print(word_diff(one, two))
 
@@ -145,7 +147,8 @@ def as_json_value(
     """Return the comparison for scripts: all steps, and the prompts that changed most."""
     told = {
         title: [
-            {**change.as_json(), "prompt": text_of(after.raw_record(*change.place_after), "prompt")} for change in shown
+            {**change.as_json(), "prompt": after.fields.text(after.raw_record(*change.place_after), "prompt")}
+            for change in shown
         ]
         for title, shown in shown_changes(changes, count)
     }

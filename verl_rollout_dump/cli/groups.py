@@ -12,10 +12,11 @@ from verl_rollout_dump.analysis.formatting import figure, one_line
 from verl_rollout_dump.analysis.groups import Group, groups_of_step
 from verl_rollout_dump.analysis.selection import select_steps
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps
+from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.reader import Dump, open_dump
-from verl_rollout_dump.reader.field_names import text_of
+from verl_rollout_dump.reader import Dump, FieldNames
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 SCORES_SHOWN = 16
 
@@ -26,6 +27,7 @@ def groups(
     no_signal: Annotated[bool, typer.Option("--no-signal", help="Only groups whose scores are all equal.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 50,
     as_json: AsJson = False,
+    fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """List the groups of a step: the rollouts of one prompt with their scores.
 
@@ -37,24 +39,26 @@ def groups(
     - `verl-rollout-dump groups DIR`
     - `verl-rollout-dump groups DIR --step 7 --no-signal`
     """
-    with open_dump(directory) as dump:
+    with opened_dump(directory, fields) as dump:
         steps = select_steps(dump, step)
         with progress_bar("indexing", dump.size) as advance:
             if len(steps) > 1:
                 dump.make_index(WORKERS, advance)
         found = [group for number in steps for group in groups_of_step(dump, number) if len(group.indexes) > 1]
-        shown = [group for group in found if not (no_signal and group.has_signal)]
+        shown = [group for group in found if group.has_signal is False or not no_signal]
         if as_json:
             print_json([{**group.as_json(), "prompt": prompt_of(dump, group)} for group in shown[:limit]])
             return
         print_groups(dump, shown[:limit])
-        silent = sum(not group.has_signal for group in found)
-        console().print(f"{len(found)} groups, {silent} without signal; {len(shown[:limit])} shown")
+        silent = sum(group.has_signal is False for group in found)
+        undecided = sum(group.has_signal is None for group in found)
+        null = f", {undecided} with null scores" if undecided else ""
+        console().print(f"{len(found)} groups, {silent} without signal{null}; {len(shown[:limit])} shown")
 
 
 def prompt_of(dump: Dump, group: Group) -> str:
     """Return the prompt of a group."""
-    return text_of(dump.raw_record(group.step, group.indexes[0]), "prompt")
+    return dump.fields.text(dump.raw_record(group.step, group.indexes[0]), "prompt")
 
 
 def print_groups(dump: Dump, shown: list[Group]) -> None:
@@ -64,7 +68,7 @@ def print_groups(dump: Dump, shown: list[Group]) -> None:
         scores = " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:SCORES_SHOWN])
         more = " …" if len(group.scores) > SCORES_SHOWN else ""
         prompt = Text(one_line(prompt_of(dump, group), 100))
-        style = "" if group.has_signal else "yellow"
+        style = "yellow" if group.has_signal is False else ""
         table.add_row(
             str(group.step), str(group.indexes[0]), figure(group.mean), Text(scores + more, style=style), prompt
         )

@@ -12,6 +12,7 @@ from rich.text import Text
 from verl_rollout_dump.analysis.diff import mean_score
 from verl_rollout_dump.analysis.formatting import figure, one_line, readable_size, sparkline
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson
+from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import Dump, DumpReadError, open_dump
@@ -44,10 +45,10 @@ def ls(
 def row_of(path: Path) -> dict[str, Any]:
     """Return what is told of one dump; a folder with a `run.json` alone has no steps yet."""
     try:
-        dump = open_dump(path)
+        open_dump(path)
     except DumpReadError:
         return {"path": str(path), "steps": "", "records": 0, "bytes": 0, "state": "empty", "score": None, "scores": []}
-    with dump, progress_bar(f"indexing {path.name}", dump.size) as advance:
+    with opened_dump(path) as dump, progress_bar(f"indexing {path.name}", dump.size) as advance:
         dump.make_index(WORKERS, advance)
         steps = dump.steps
         scores = [mean_score(dump, step) for step in steps]

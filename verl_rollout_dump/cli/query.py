@@ -12,8 +12,8 @@ from rich.text import Text
 
 from verl_rollout_dump.analysis.formatting import one_line
 from verl_rollout_dump.cli.arguments import AsJson, Directory
+from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
-from verl_rollout_dump.reader import open_dump
 
 ROWS_SHOWN = 100
 LONGEST_CELL = 120  # characters
@@ -35,7 +35,8 @@ def query(
     """
     from verl_rollout_dump.analysis.query import run_query
 
-    names, cursor = run_query(open_dump(directory), sql)
+    with opened_dump(directory) as dump:
+        names, cursor = run_query(dump, sql)
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in cursor.fetchall()])
     elif as_csv:

@@ -8,24 +8,24 @@ from rich.text import Text
 
 from verl_rollout_dump.analysis.formatting import json_text, printable
 from verl_rollout_dump.reader import Record, Row
-from verl_rollout_dump.reader.field_names import extras_of, text_of, value_of
+from verl_rollout_dump.reader.field_names import FieldNames
 
 SHOWN = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"), ("score", "score"))
 
 
-def record_panel(row: Row, longest: int | None) -> Panel:
+def record_panel(row: Row, longest: int | None, fields: FieldNames) -> Panel:
     """Return a record for people: prompt, response, ground truth, score, extras. `longest`: characters of a text."""
     title = Text(f"step {row.step}, index {row.index}  ({printable(row.path.name)})")
-    return Panel(Group(*record_parts(row.record, longest)), title=title, title_align="left")
+    return Panel(Group(*record_parts(row.record, longest, fields)), title=title, title_align="left")
 
 
-def record_parts(record: Record, longest: int | None) -> list[Text]:
+def record_parts(record: Record, longest: int | None, fields: FieldNames) -> list[Text]:
     """Return the parts of a record, each a text."""
     parts: list[Text] = []
     for label, role in SHOWN:
-        if value_of(record, role) is not None:
-            parts += [Text(label, style="bold cyan"), Text(printable(text_of(record, role), longest)), Text()]
-    extras = {"uid": value_of(record, "uid"), **extras_of(record)}
+        if fields.value(record, role) is not None:
+            parts += [Text(label, style="bold cyan"), Text(printable(fields.text(record, role), longest)), Text()]
+    extras = {"uid": fields.value(record, "uid"), **fields.extras(record)}
     for name, value in extras.items():
         if value is not None:
             parts.append(Text.assemble((printable(name), "bold"), " = ", printable(json_text(value), longest)))

@@ -9,9 +9,11 @@ import typer
 
 from verl_rollout_dump.analysis.formatting import readable_size
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Workers
+from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.reader import open_dump
+from verl_rollout_dump.reader import FieldNames
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 
 def report(
@@ -19,6 +21,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")],
     as_json: AsJson = False,
     workers: Workers = WORKERS,
+    fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """Write one HTML file to send to someone: curves, distributions, extras, best, worst and changed records, groups.
 
@@ -30,7 +33,7 @@ def report(
     """
     from verl_rollout_dump.html_report import write_report
 
-    with open_dump(directory) as dump, progress_bar("reading", 2 * dump.size) as advance:
+    with opened_dump(directory, fields) as dump, progress_bar("reading", 2 * dump.size) as advance:
         write_report(dump, output, workers, advance)
     size = output.stat().st_size
     if as_json:

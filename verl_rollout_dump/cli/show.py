@@ -11,10 +11,12 @@ import typer
 from verl_rollout_dump.analysis.formatting import LONGEST_SHOWN
 from verl_rollout_dump.analysis.selection import Selection, select_steps
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, Where
+from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.cli.records import record_panel
-from verl_rollout_dump.reader import Dump, DumpReadError, Row, open_dump
+from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames, Row
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 USUAL_LIMIT = 10
 
@@ -31,6 +33,7 @@ def show(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = USUAL_LIMIT,
     full: Annotated[bool, typer.Option("--full", help=f"Whole texts, not {LONGEST_SHOWN} characters.")] = False,
     as_json: AsJson = False,
+    fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """Show records: prompt, response, ground truth, score, extras.
 
@@ -47,12 +50,12 @@ def show(
     asked = [name for name, value in (("worst", worst), ("best", best), ("random", random)) if value is not None]
     if len(asked) > 1 or (index is not None and asked):
         raise DumpReadError("--index, --worst, --best and --random exclude each other; give one of them")
-    with open_dump(directory) as dump:
+    with opened_dump(directory, fields) as dump:
         steps = select_steps(dump, step if step or index is None else "last")
         index_for_scores(dump, worst or best)
         selection = Selection(steps, index, uid, worst, best, random, where)
         wanted = worst or best or random or limit
-        print_row = print_row_as_json if as_json else row_printer(None if full else LONGEST_SHOWN)
+        print_row = print_row_as_json if as_json else row_printer(None if full else LONGEST_SHOWN, dump.fields)
         print_rows(islice(selection.rows(dump), wanted), print_row)
 
 
@@ -68,10 +71,10 @@ def print_row_as_json(row: Row) -> None:
     print_json({"step": row.step, "index": row.index, "file": str(row.path), "record": row.record})
 
 
-def row_printer(longest: int | None) -> Callable[[Row], None]:
+def row_printer(longest: int | None, fields: FieldNames) -> Callable[[Row], None]:
     """Return what prints a record for people; `longest`: characters of a text."""
     out = console()
-    return lambda row: out.print(record_panel(row, longest))
+    return lambda row: out.print(record_panel(row, longest, fields))
 
 
 def print_rows(rows: Iterable[Row], print_row: Callable[[Row], None]) -> None:

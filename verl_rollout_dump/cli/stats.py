@@ -13,11 +13,13 @@ from rich.text import Text
 
 from verl_rollout_dump.analysis.formatting import one_line, sparkline
 from verl_rollout_dump.analysis.selection import select_steps
-from verl_rollout_dump.analysis.stats import COLUMNS, StepStats, step_stats
+from verl_rollout_dump.analysis.stats import COLUMNS, StepStats, shown_columns, step_stats, unknown_figures
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, Workers
+from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.reader import open_dump
+from verl_rollout_dump.reader import FieldNames
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 STEPS_SHOWN = 40
 
@@ -29,6 +31,7 @@ def stats(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row a step, every figure.")] = False,
     as_json: AsJson = False,
     workers: Workers = WORKERS,
+    fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """Tell per step how the scores and all numeric extras go, and what is wrong with the responses.
 
@@ -42,9 +45,8 @@ def stats(
     - `verl-rollout-dump stats DIR --csv > stats.csv`
     - `verl-rollout-dump stats DIR --step 10-20 --json | jq '.[].score.mean'`
     """
-    dump = open_dump(directory)
-    wanted = set(select_steps(dump, step)) if step else None
-    with progress_bar("reading", dump.size) as advance:
+    with opened_dump(directory, fields) as dump, progress_bar("reading", dump.size) as advance:
+        wanted = set(select_steps(dump, step)) if step else None
         found = list(step_stats(dump, wanted, workers, advance))
     if as_json:
         print_json([figures.as_json() for figures in found])
@@ -67,11 +69,14 @@ def print_csv(found: list[StepStats]) -> None:
 def print_steps(found: list[StepStats], out: Console) -> None:
     """Print one row a step."""
     table = Table()
-    for column in COLUMNS:
+    columns = shown_columns(found)
+    for column in columns:
         table.add_column(column.heading, justify="right")
     for figures in found:
-        table.add_row(*(column.text(figures) for column in COLUMNS))
+        table.add_row(*(column.text(figures) for column in columns))
     out.print(table)
+    for role, why in unknown_figures(found).items():
+        out.print(Text(f"{role} is blank: {why}"), soft_wrap=True)
 
 
 def print_curves(found: list[StepStats], out: Console) -> None:

@@ -13,14 +13,16 @@ from rich.text import Text
 from verl_rollout_dump.analysis.diff import mean_score
 from verl_rollout_dump.analysis.formatting import LONGEST_SHOWN, figure, readable_size
 from verl_rollout_dump.cli.arguments import AsJson, Directory
+from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.records import record_panel
-from verl_rollout_dump.reader import Dump, DumpReadError, Row, open_dump, step_files
+from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames, Row, step_files
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 STEPS_SHOWN = 40
 
 
-def summary(directory: Directory, as_json: AsJson = False) -> None:
+def summary(directory: Directory, as_json: AsJson = False, fields: FieldNames = DEFAULT_FIELDS) -> None:
     """Say what a dump holds: files, records and mean score per step, and one record to look at.
 
     Example:
@@ -28,7 +30,7 @@ def summary(directory: Directory, as_json: AsJson = False) -> None:
     - `verl-rollout-dump summary outputs/rollouts`
     """
     step_files(directory)  # says what is wrong where there are none
-    with open_dump(directory) as dump:
+    with opened_dump(directory, fields) as dump:
         if as_json:
             print_json({"path": str(directory), "run": dump.run, "steps": step_rows(dump)})
             return
@@ -63,10 +65,7 @@ def print_summary(dump: Dump, out: Console) -> None:
         )
     out.print(table)
     print_state(dump, out)
-    unreadable = sum(row["unreadable_lines"] for row in rows)
-    if unreadable:
-        out.print(f"unreadable lines: {unreadable}; verl-rollout-dump check says where")
-    out.print(record_panel(best_of_last_step(dump), LONGEST_SHOWN))
+    out.print(record_panel(best_of_last_step(dump), LONGEST_SHOWN, dump.fields))
     where = dump.path.absolute()
     out.print(Text(f"Look at it next:  verl-rollout-dump show {where} --step last --worst 5"), soft_wrap=True)
     out.print(Text(f"                  head -n 1 {rows[-1]['file']} | python -m json.tool"), soft_wrap=True)

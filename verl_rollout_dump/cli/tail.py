@@ -11,17 +11,20 @@ from typing import Annotated
 import typer
 
 from verl_rollout_dump.analysis.formatting import figure, percent
-from verl_rollout_dump.analysis.stats import StepStats
+from verl_rollout_dump.analysis.stats import COLUMNS, StepStats
 from verl_rollout_dump.analysis.stats.collector import collect_files
 from verl_rollout_dump.cli.arguments import AsJson, Directory
+from verl_rollout_dump.cli.opening import report_unreadable
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.records import record_panel
-from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, Row, open_dump
+from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, FieldNames, Row, open_dump
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 from verl_rollout_dump.reader.files import dump_files
 from verl_rollout_dump.reader.index import path_key
 from verl_rollout_dump.reader.parallel import tasks_of
 
 EXAMPLE_LENGTH = 600  # characters of a text
+NO_SIGNAL = next(column for column in COLUMNS if column.name == "without_signal")
 QUIET = 2  # looks without a change after which a file counts as written
 
 
@@ -32,6 +35,7 @@ def tail(
     examples: Annotated[int, typer.Option("--examples", "-e", min=0, help="Records of each step to show.")] = 0,
     seconds: Annotated[float, typer.Option(min=0.05, help="How often to look.")] = 1.0,
     as_json: AsJson = False,
+    fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """Tell the last steps, one line each; with -f go on while the training runs.
 
@@ -41,13 +45,17 @@ def tail(
     - `verl-rollout-dump tail -f DIR --examples 1`
     - `verl-rollout-dump tail -f DIR --json | jq .score.mean`
     """
+    is_reported = False
     for files in written_steps(directory, lines, seconds if follow else None):
-        for figures in collect_files(files):
+        for figures in collect_files(files, fields):
             if as_json:
                 print_json(figures.as_json())
             else:
                 console().print(step_line(figures), soft_wrap=True)
-            print_examples(open_dump(directory), figures.step, examples)
+            print_examples(open_dump(directory, fields), figures.step, examples)
+            if not is_reported:
+                report_unreadable(directory, figures.unreadable_lines)
+                is_reported = bool(figures.unreadable_lines)
 
 
 def step_line(figures: StepStats) -> str:
@@ -60,8 +68,8 @@ def step_line(figures: StepStats) -> str:
         f"length {figure(figures.response_length.mean, 0)}",
         f"empty {percent(figures.empty)}",
     ]
-    if figures.groups:
-        parts.append(f"no signal {figures.groups_without_signal}/{figures.groups}")
+    if signal := NO_SIGNAL.text(figures):
+        parts.append(f"{NO_SIGNAL.heading} {signal}")
     if figures.unreadable_lines:
         parts.append(f"UNREADABLE LINES {figures.unreadable_lines}")
     return "  ".join(parts)
@@ -71,7 +79,7 @@ def print_examples(dump: Dump, step: int, count: int) -> None:
     """Print the first records of a step."""
     rows: Iterator[Row] = dump.rows([step]) if count else iter(())
     for _, row in zip(range(count), rows, strict=False):
-        console().print(record_panel(row, EXAMPLE_LENGTH))
+        console().print(record_panel(row, EXAMPLE_LENGTH, dump.fields))
 
 
 def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterator[list[DumpFile]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from verl_rollout_dump.cli.arguments import Directory
-from verl_rollout_dump.reader import DumpReadError
+from verl_rollout_dump.cli.opening import opened_dump
+from verl_rollout_dump.reader import DumpReadError, FieldNames
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 
-def view(directory: Directory) -> None:
+def view(directory: Directory, fields: FieldNames = DEFAULT_FIELDS) -> None:
     """Look at a dump in the terminal: steps, groups, records; search, filter, sort, compare, follow. Press ? for help.
 
     Example:
@@ -19,4 +21,5 @@ def view(directory: Directory) -> None:
 
     if not sys.stdout.isatty():
         raise DumpReadError("view needs a terminal; to print records use: verl-rollout-dump show")
-    run_viewer(directory)
+    with opened_dump(directory, fields) as dump:
+        run_viewer(dump)

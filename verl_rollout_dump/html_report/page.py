@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from verl_rollout_dump.analysis.formatting import json_text, printable
 from verl_rollout_dump.reader import Record
-from verl_rollout_dump.reader.field_names import extras_of, text_of, value_of
+from verl_rollout_dump.reader.field_names import FieldNames
 
 LONGEST = 4000  # characters of a text
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -68,13 +68,13 @@ def table_cell(text: str) -> str:
     return f"<td{'' if is_number or not text else ' class=text'}>{escaped(text)}</td>"
 
 
-def record_details(title: str, record: Record) -> str:
+def record_details(title: str, record: Record, fields: FieldNames) -> str:
     """Return a record that opens on a click."""
     parts = [
-        f"<b>{label}</b><pre>{escaped(text_of(record, role))}</pre>"
+        f"<b>{label}</b><pre>{escaped(fields.text(record, role))}</pre>"
         for label, role in (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"))
-        if value_of(record, role) is not None
+        if fields.value(record, role) is not None
     ]
-    extras = "\n".join(f"{name} = {json_text(value)}" for name, value in extras_of(record).items())
+    extras = "\n".join(f"{name} = {json_text(value)}" for name, value in fields.extras(record).items())
     parts += [f"<b>extras</b><pre>{escaped(extras)}</pre>"] if extras else []
     return f"<details><summary>{escaped(title)}</summary>{''.join(parts)}</details>"

@@ -11,11 +11,18 @@ from verl_rollout_dump.analysis.diff import PromptChange, prompt_changes, scored
 from verl_rollout_dump.analysis.formatting import figure, one_line, readable_size
 from verl_rollout_dump.analysis.groups import groups_of_step
 from verl_rollout_dump.analysis.selection import Selection
-from verl_rollout_dump.analysis.stats import COLUMNS, NumberSummary, StepStats, legend, step_stats
+from verl_rollout_dump.analysis.stats import (
+    NumberSummary,
+    StepStats,
+    legend,
+    shown_columns,
+    step_stats,
+    unknown_figures,
+)
 from verl_rollout_dump.html_report.charts import histogram, shares_chart, summary_chart
 from verl_rollout_dump.html_report.page import charts, heading, page, record_details, table
 from verl_rollout_dump.reader import Dump, DumpReadError
-from verl_rollout_dump.reader.field_names import text_of
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress
 from verl_rollout_dump.storage.step_files import format_steps
 
@@ -23,6 +30,7 @@ EXTRAS_SHOWN = 24
 EXAMPLES = 5
 STEPS_IN_TABLE = 200
 GROUPS_SHOWN = 30
+SIGNAL = {True: "yes", False: "no", None: "null score"}
 
 
 @dataclass
@@ -56,11 +64,15 @@ def write_report(dump: Dump, target: Path, workers: int = 1, on_progress: OnProg
 def sections(source: ReportSource) -> Iterator[str]:
     """Yield the sections of the report."""
     yield overview(source)
-    yield heading("Scores")
-    yield charts([summary_of("score", source, [stats.score for stats in source.stats]), *distributions(source)])
-    yield heading("Responses", "Lengths are characters. A group without signal has equal scores throughout.")
-    lengths = [stats.response_length for stats in source.stats]
-    yield charts([summary_of("response length", source, lengths), shares_chart(source.stats)])
+    unknown = unknown_figures(source.stats)
+    yield heading("Scores", unknown.get("score", ""))
+    if "score" not in unknown:
+        yield charts([summary_of("score", source, [stats.score for stats in source.stats]), *distributions(source)])
+    explanation = "Lengths are characters. In a group without signal all scores are equal."
+    yield heading("Responses", unknown.get("response", explanation))
+    if "response" not in unknown:
+        lengths = [stats.response_length for stats in source.stats]
+        yield charts([summary_of("response length", source, lengths), shares_chart(source.stats)])
     yield extras(source)
     yield from examples(source)
     yield changes(source)
@@ -114,8 +126,8 @@ def examples(source: ReportSource) -> Iterator[str]:
         yield heading(f"{title} of step {last}")
         for row in selection.rows(source.dump):
             score = figure(float(source.dump.scores(row.step)[row.index]))
-            shown = one_line(text_of(row.record, "prompt"), 80)
-            yield record_details(f"{score}  index {row.index}  {shown}", row.record)
+            shown = one_line(source.dump.fields.text(row.record, "prompt"), 80)
+            yield record_details(f"{score}  index {row.index}  {shown}", row.record, source.dump.fields)
 
 
 def changes(source: ReportSource) -> str:
@@ -136,12 +148,14 @@ def changed(dump: Dump, change: PromptChange) -> str:
     """A prompt that changed, with its best response before and after."""
     before, after = (dump.raw_record(*place) for place in (change.place_before, change.place_after))
     record = {
-        "input": text_of(after, "prompt"),
-        "output": text_of(after, "response"),
-        "response before": text_of(before, "response"),
+        "input": dump.fields.text(after, "prompt"),
+        "output": dump.fields.text(after, "response"),
+        "response before": dump.fields.text(before, "response"),
     }
-    shown = one_line(text_of(after, "prompt"), 80)
-    return record_details(f"{change.change:+.4f}  ({change.before:.4f} → {change.after:.4f})  {shown}", record)
+    shown = one_line(dump.fields.text(after, "prompt"), 80)
+    return record_details(
+        f"{change.change:+.4f}  ({change.before:.4f} → {change.after:.4f})  {shown}", record, DEFAULT_FIELDS
+    )
 
 
 def groups(source: ReportSource) -> str:
@@ -150,14 +164,14 @@ def groups(source: ReportSource) -> str:
     found = [group for group in groups_of_step(source.dump, last) if len(group.indexes) > 1]
     if not found:
         return ""
-    silent = sum(not group.has_signal for group in found)
+    silent = sum(group.has_signal is False for group in found)
     rows = [
         (
             str(group.indexes[0]),
             figure(group.mean),
-            "yes" if group.has_signal else "no",
+            SIGNAL[group.has_signal],
             " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:16]),
-            one_line(text_of(source.dump.raw_record(last, group.indexes[0]), "prompt"), 100),
+            one_line(source.dump.fields.text(source.dump.raw_record(last, group.indexes[0]), "prompt"), 100),
         )
         for group in found[:GROUPS_SHOWN]
     ]
@@ -167,5 +181,7 @@ def groups(source: ReportSource) -> str:
 
 def steps_table(source: ReportSource) -> str:
     """The figures of the last steps."""
-    rows = [[column.text(stats) for column in COLUMNS] for stats in source.stats[-STEPS_IN_TABLE:]]
-    return heading("Steps", legend()) + table([column.heading for column in COLUMNS], rows)
+    shown = source.stats[-STEPS_IN_TABLE:]
+    columns = shown_columns(shown)
+    rows = [[column.text(stats) for column in columns] for stats in shown]
+    return heading("Steps", legend(columns)) + table([column.heading for column in columns], rows)

@@ -6,7 +6,10 @@ file is built when it is first needed and then kept (see `index_cache`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -16,7 +19,8 @@ from numpy.typing import NDArray
 
 from verl_rollout_dump.reader import frames
 from verl_rollout_dump.reader.errors import DumpReadError, Problem
-from verl_rollout_dump.reader.files import DumpFile, dump_files, read_run_record
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS, FieldNames
+from verl_rollout_dump.reader.files import DumpFile, dump_files, has_rollout_uids, read_run_record
 from verl_rollout_dump.reader.index import FileIndex, index_files
 from verl_rollout_dump.reader.index_cache import FILENAME as INDEX_FILENAME
 from verl_rollout_dump.reader.index_cache import IndexCache
@@ -35,9 +39,12 @@ class Place(NamedTuple):
     length: int
 
 
-def open_dump(path: str | Path) -> Dump:
-    """Open a dump: a directory or one file. Raises `DumpReadError` if it holds no step files."""
-    return Dump(Path(path).expanduser())
+def open_dump(path: str | Path, fields: FieldNames = DEFAULT_FIELDS) -> Dump:
+    """Open a dump: a directory or one file. Raises `DumpReadError` if it holds no step files.
+
+    `fields` chooses fields whose names do not say what they are: `FieldNames(score="rewards.total")`.
+    """
+    return Dump(Path(path).expanduser(), fields)
 
 
 class Dump:
@@ -47,10 +54,12 @@ class Dump:
     records are skipped and listed in `problems`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, fields: FieldNames = DEFAULT_FIELDS) -> None:
         self.path = path
+        self.fields = replace(fields, has_rollout_uids=has_rollout_uids(path))
         self._files: list[DumpFile] = []
-        self._cache = IndexCache(path)
+        self._cache = IndexCache(path, self.fields)
+        self._unreadable: defaultdict[str, dict[Any, int]] = defaultdict(dict)
         self.refresh()
         if not self._files:
             raise DumpReadError(f"{path} holds no step files (such as 1.jsonl): nothing was dumped there yet")
@@ -84,6 +93,18 @@ class Dump:
         """The lines that are not records, at most 100 of each file. Builds the index of all files."""
         return [problem for file in self._files for problem in self.index_of(file).problems]
 
+    @property
+    def unreadable_lines(self) -> int:
+        """How many lines that are not records have been met so far."""
+        return max((sum(counts.values()) for counts in self._unreadable.values()), default=0)
+
+    def note_unreadable(self, how: str, part: Any, count: int) -> None:
+        """Count the unreadable lines of a part of the dump that was read in some way, such as a step by `stats`."""
+        self._unreadable[how][part] = count
+
+    def _note_unreadable_row(self, file: DumpFile, line: int) -> None:
+        self.note_unreadable("rows", (file.path, line), 1)
+
     def __len__(self) -> int:
         return sum(len(self.index_of(file)) for file in self._files)
 
@@ -109,7 +130,7 @@ class Dump:
     def rows(self, steps: Iterable[int] | None = None) -> Iterator[Row]:
         """Stream records (of some steps) with their positions, as stored: markers are not decoded."""
         wanted = None if steps is None else set(steps)
-        return read_rows(self._files, wanted)
+        return read_rows(self._files, wanted, self._note_unreadable_row)
 
     def records(self, steps: Iterable[int] | None = None) -> Iterator[Record]:
         """Stream records (of some steps) with markers decoded, in bounded memory."""
@@ -159,9 +180,12 @@ class Dump:
     def groups(self, step: int) -> NDArray[np.uint64]:
         """Return for each record of a step a hash that it shares with the other rollouts of its prompt.
 
-        The hash is of the uid if records share uids, else of the prompt.
+        The hash is of the chosen group field, else of the uid if records share uids, else of the prompt; 0 for a
+        record that has none of them.
         """
         by_uid = self.column(step, "uid_group")
+        if self.fields.group is not None:
+            return by_uid
         shared = len(np.unique(by_uid)) < len(by_uid) and bool(np.all(by_uid))
         return by_uid if shared else self.column(step, "prompt_group")
 
@@ -170,6 +194,8 @@ class Dump:
         found = self._cache.get(file.path)
         if found is None:
             (found,) = self._make_indexes([file])
+        if found.problem_count:
+            self.note_unreadable("index", file.path, found.problem_count)
         return found
 
     def has_index(self, file: DumpFile) -> bool:
@@ -188,7 +214,11 @@ class Dump:
         self, files: list[DumpFile], workers: int = 1, on_progress: OnProgress = ignore_progress
     ) -> list[FileIndex]:
         keys = [self._cache.key(file.path) for file in files]
-        made = [index for some in for_files(index_files, files, workers, on_progress) for index in some]
+        made = [
+            index
+            for some in for_files(partial(index_files, fields=self.fields), files, workers, on_progress)
+            for index in some
+        ]
         for key, index in zip(keys, made, strict=True):
             self._cache.put(key, index)
         return made

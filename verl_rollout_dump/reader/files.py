@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.field_names import ROLLOUT_UIDS
 from verl_rollout_dump.storage.lineage import lineage_parts, superseded_files
 from verl_rollout_dump.storage.run_record import FILENAME
 from verl_rollout_dump.storage.step_files import shard_folders
@@ -86,6 +87,15 @@ def read_run_record(directory: Path) -> dict[str, Any] | None:
 def read_run_records(directory: Path) -> list[dict[str, Any]]:
     """Return the contents of the `run.json` files of all writers. Raises `DumpReadError` if one is not JSON."""
     return [content for path in run_records_of(directory) if isinstance(content := read_json(path), dict)]
+
+
+def has_rollout_uids(directory: Path) -> bool:
+    """Return whether `run.json` says that the uids name single rollouts (see `ROLLOUT_UIDS`)."""
+    try:
+        records = read_run_records(directory)
+    except DumpReadError:  # `check` reports it
+        return False
+    return any(record.get("uid_form") == ROLLOUT_UIDS for record in records)
 
 
 def read_json(path: Path) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verl_rollout_dump.reader.errors import UNREADABLE, DumpReadError, Problem
-from verl_rollout_dump.reader.field_names import prompt_uid, score_of, text_of
+from verl_rollout_dump.reader.field_names import ABSENT, DEFAULT_FIELDS, FieldNames, text_of_value
 from verl_rollout_dump.reader.files import DumpFile
 from verl_rollout_dump.reader.lines import LONGEST_LINE, Line, read_lines
 from verl_rollout_dump.reader.parsing import Record, excerpt, record_of
@@ -26,8 +26,8 @@ COLUMNS: dict[str, type[np.generic]] = {
     "length": np.uint64,
     "step": np.int64,
     "score": np.float64,  # NaN: not a number
-    "uid_group": np.uint64,  # 0: no uid
-    "prompt_group": np.uint64,
+    "uid_group": np.uint64,  # a hash; 0: no uid
+    "prompt_group": np.uint64,  # a hash; 0: no field is a prompt
 }
 NO_STEP = -1
 LARGEST_STEP = 2**62
@@ -58,22 +58,24 @@ class FileIndex:
 class IndexRows:
     """Builds an index record by record."""
 
-    def __init__(self) -> None:
+    def __init__(self, fields: FieldNames = DEFAULT_FIELDS) -> None:
+        self._fields = fields
         self._values: dict[str, list[float]] = {name: [] for name in COLUMNS}
         self.problems: list[Problem] = []
         self.problem_count = 0
 
     def add(self, line: Line, record: Record, step: int) -> None:
         """Add a record."""
-        score = score_of(record)
-        uid = prompt_uid(record)
+        score = self._fields.score_of(record)
+        uid = self._fields.group_of(record)
+        prompt = self._fields.find(record, "prompt")
         values = (
             line.offset,
             line.length,
             step,
             math.nan if score is None else score,
             0 if uid is None else short_hash(uid),
-            short_hash(text_of(record, "prompt")),
+            0 if prompt is ABSENT else short_hash(text_of_value(prompt)),
         )
         for column, value in zip(self._values.values(), values, strict=True):
             column.append(value)
@@ -100,14 +102,16 @@ def step_of_record(record: Record, file: DumpFile) -> int:
     if file.step is not None:
         return file.step
     own = record.get("step")
+    if isinstance(own, str) and own.isdecimal():  # TRL writes the step as text
+        own = float(own)
     if not isinstance(own, (int, float)) or not 0 <= own < LARGEST_STEP:  # also false for NaN
         return NO_STEP
     return int(own)
 
 
-def index_file(file: DumpFile, longest_line: int = LONGEST_LINE) -> FileIndex:
+def index_file(file: DumpFile, longest_line: int = LONGEST_LINE, fields: FieldNames = DEFAULT_FIELDS) -> FileIndex:
     """Read a whole file and return its index. Raises `DumpReadError` if it cannot be opened."""
-    rows = IndexRows()
+    rows = IndexRows(fields)
     line = Line(0, 0, -1, b"", True)
     with open_stream(file.path) as stream:
         try:
@@ -123,15 +127,15 @@ def index_file(file: DumpFile, longest_line: int = LONGEST_LINE) -> FileIndex:
     return rows.finish()
 
 
-def index_files(files: list[DumpFile]) -> list[FileIndex]:
+def index_files(files: list[DumpFile], fields: FieldNames = DEFAULT_FIELDS) -> list[FileIndex]:
     """Index several files; one that cannot be opened gives an empty index with a problem."""
-    return [index_or_problem(file) for file in files]
+    return [index_or_problem(file, fields) for file in files]
 
 
-def index_or_problem(file: DumpFile) -> FileIndex:
+def index_or_problem(file: DumpFile, fields: FieldNames) -> FileIndex:
     """Index a file; if it cannot be opened, return an empty index with a problem."""
     try:
-        return index_file(file)
+        return index_file(file, fields=fields)
     except DumpReadError as error:
         rows = IndexRows()
         rows.add_problem(Problem(file.path, 0, 0, UNREADABLE, str(error)))

@@ -17,10 +17,11 @@ import numpy as np
 import orjson
 
 from verl_rollout_dump.reader.errors import Problem
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS, FieldNames
 from verl_rollout_dump.reader.index import COLUMNS, FileIndex, path_key
 
 FILENAME = "reader.index"
-FORMAT = 1
+FORMAT = 2
 WORTH_KEEPING = 16 << 20  # bytes of files; indexing less takes under 0.1 s
 
 Key = tuple[str, int, int]
@@ -29,13 +30,15 @@ Key = tuple[str, int, int]
 class IndexCache:
     """The indexes of the files of one dump, by name, size and modification time."""
 
-    def __init__(self, dump: Path) -> None:
+    def __init__(self, dump: Path, fields: FieldNames = DEFAULT_FIELDS) -> None:
         self._dump = dump if dump.is_dir() else dump.parent
+        self._fields = repr(fields)
+        name = index_name(fields)
         self._entries: dict[Key, FileIndex] = {}
-        self._places = [self._dump / FILENAME, cache_place(self._dump)]
+        self._places = [self._dump / name, cache_place(self._dump) / name]
         self._unsaved = 0  # bytes of files whose indexes are not stored yet
         for place in self._places:
-            self._entries |= load(place, self._dump)
+            self._entries |= load(place, self._dump, self._fields)
 
     def get(self, path: Path) -> FileIndex | None:
         """Return the index of the current content of a file, or None."""
@@ -59,7 +62,7 @@ class IndexCache:
             return None
         entries = {key: index for key, index in dict(self._entries).items() if self._is_current(key)}
         for place in self._places:
-            if write(place, entries):
+            if write(place, entries, self._fields):
                 self._unsaved = 0
                 return place
         return None
@@ -73,15 +76,26 @@ class IndexCache:
         return os.path.relpath(path, self._dump), size, changed
 
 
+def index_name(fields: FieldNames) -> str:
+    """Return the name of the index file: its scores and groups depend on the chosen fields."""
+    if not fields.chosen:
+        return FILENAME
+    stem, suffix = os.path.splitext(FILENAME)
+    return f"{stem}-{blake2b(repr(fields.chosen).encode(), digest_size=4).hexdigest()}{suffix}"
+
+
 def cache_place(dump: Path) -> Path:
-    """Return the index file for a dump whose folder is not writable."""
+    """Return the folder for the index files of a dump whose own folder is not writable."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     name = blake2b(os.fsencode(dump.absolute()), digest_size=12).hexdigest()
-    return Path(base) / "verl_rollout_dump" / f"{name}.index"
+    return Path(base) / "verl_rollout_dump" / name
 
 
-def write(place: Path, entries: dict[Key, FileIndex]) -> bool:
-    """Write the index file atomically; return False if the place is not writable."""
+def write(place: Path, entries: dict[Key, FileIndex], fields: str) -> bool:
+    """Write the index file atomically; return False if the place is not writable.
+
+    `fields` describes the field names that the index was built with: `load` accepts no others.
+    """
     table = [
         {
             "key": key,
@@ -91,7 +105,7 @@ def write(place: Path, entries: dict[Key, FileIndex]) -> bool:
         }
         for key, index in entries.items()
     ]
-    header = orjson.dumps({"format": FORMAT, "files": table})
+    header = orjson.dumps({"format": FORMAT, "fields": fields, "files": table})
     arrays: dict[str, Any] = {
         name: np.concatenate([index.columns[name] for index in entries.values()] or [np.array([], dtype)])
         for name, dtype in COLUMNS.items()
@@ -110,13 +124,14 @@ def write(place: Path, entries: dict[Key, FileIndex]) -> bool:
     return True
 
 
-def load(place: Path, dump: Path) -> dict[Key, FileIndex]:
+def load(place: Path, dump: Path, fields: str) -> dict[Key, FileIndex]:
     """Read an index file; {} if it is missing, damaged or of another format: it is then built again."""
     try:
         with np.load(place, allow_pickle=False) as archive:
             header = orjson.loads(archive["header"].tobytes())
             columns = {name: archive[name].astype(dtype, copy=False) for name, dtype in COLUMNS.items()}
-        return entries_of(header, columns, dump) if header.get("format") == FORMAT else {}
+        is_valid = (header.get("format"), header.get("fields")) == (FORMAT, fields)
+        return entries_of(header, columns, dump) if is_valid else {}
     except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile):
         return {}
 

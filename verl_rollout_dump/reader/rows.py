@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -38,7 +38,18 @@ class RowSource(Protocol):
         ...
 
 
-def read_rows(files: Sequence[DumpFile], steps: Collection[int] | None = None) -> Iterator[Row]:
+OnUnreadable = Callable[[DumpFile, int], None]  # called with a file and the number of a line that is not a record
+
+
+def _ignore_unreadable(file: DumpFile, line: int) -> None:
+    """Do nothing: the default `on_unreadable`."""
+
+
+def read_rows(
+    files: Sequence[DumpFile],
+    steps: Collection[int] | None = None,
+    on_unreadable: OnUnreadable = _ignore_unreadable,
+) -> Iterator[Row]:
     """Yield the readable records of files, of some steps or all. Lines that are not records are skipped."""
     counts: Counter[int] = Counter()
     for file in files:
@@ -48,6 +59,8 @@ def read_rows(files: Sequence[DumpFile], steps: Collection[int] | None = None) -
             for line in read_lines(stream):
                 record = record_of(line)
                 if not isinstance(record, dict):
+                    if record is not None:
+                        on_unreadable(file, line.number)
                     continue
                 step = step_of_record(record, file)
                 if steps is None or step in steps:

@@ -15,7 +15,6 @@ from textual.worker import get_current_worker
 
 from verl_rollout_dump.analysis.formatting import json_text
 from verl_rollout_dump.analysis.where import Condition, WhereError, parse_where
-from verl_rollout_dump.reader.field_names import text_of
 from verl_rollout_dump.viewer.help_screen import BINDINGS, HelpScreen
 from verl_rollout_dump.viewer.line_list import LineList
 from verl_rollout_dump.viewer.record_pane import RecordPane
@@ -111,7 +110,9 @@ class ViewerApp(App[None]):
         line = self.lines[number]
         index = line.group.indexes[0] if isinstance(line, GroupLine) else line.index
         is_marked = isinstance(line, RecordLine) and self.marked == (self.step, line.index)
-        return list_line(line, self.source.record(self.step, index), width, self._bounds, is_marked)
+        return list_line(
+            line, self.source.record(self.step, index), width, self._bounds, is_marked, self.source.dump.fields
+        )
 
     @work(thread=True, exclusive=True, group="scores")
     def learn_scores(self) -> None:
@@ -173,7 +174,7 @@ class ViewerApp(App[None]):
         index = self.current_index
         record = self.source.record(self.step, index)
         title = f"step {self.step}, index {index}"
-        self.record_pane.show(record_text(record, title, self.needle))
+        self.record_pane.show(record_text(record, title, self.needle, self.source.dump.fields))
 
     @property
     def current_index(self) -> int:
@@ -217,13 +218,15 @@ class ViewerApp(App[None]):
             return
         step, index = self.marked
         title = f"◆ step {step}, index {index}"
-        self.marked_pane.show(record_text(self.source.record(step, index), title, self.needle))
+        self.marked_pane.show(record_text(self.source.record(step, index), title, self.needle, self.source.dump.fields))
         self.marked_pane.display = not self.marked_pane.display
 
     def action_copy_response(self) -> None:
         """Copy the response to the clipboard."""
         if self.lines:
-            self.copy_to_clipboard(text_of(self.source.record(self.step, self.current_index), "response"))
+            self.copy_to_clipboard(
+                self.source.dump.fields.text(self.source.record(self.step, self.current_index), "response")
+            )
             self.notify("The response is copied")
 
     def action_copy_record(self) -> None:

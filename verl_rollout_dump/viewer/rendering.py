@@ -9,7 +9,7 @@ from rich.text import Text
 
 from verl_rollout_dump.analysis.formatting import BARS, json_text, one_line, printable
 from verl_rollout_dump.reader import Record
-from verl_rollout_dump.reader.field_names import extras_of, text_of, value_of
+from verl_rollout_dump.reader.field_names import FieldNames
 from verl_rollout_dump.viewer.source import GroupLine, ListLine, RecordLine
 
 LONGEST = 200_000  # characters of a text that is shown
@@ -41,37 +41,39 @@ def step_line(step: int, mean: float | None, low: float, high: float) -> Text:
     return Text.assemble(f" {step:>6} {mean:>8.3f} ", (bar, score_style(mean, low, high)))
 
 
-def list_line(line: ListLine, record: Record, width: int, bounds: tuple[float, float], is_marked: bool) -> Text:
+def list_line(
+    line: ListLine, record: Record, width: int, bounds: tuple[float, float], is_marked: bool, fields: FieldNames
+) -> Text:
     """Return a line of the list of a step: the heading of a group, or a record."""
     if isinstance(line, GroupLine):
-        return group_line(line, record, width)
+        return group_line(line, record, width, fields)
     score = "     -" if line.score is None else f"{line.score:>6.3g}"
     mark = "◆" if is_marked else " "
     text = Text.assemble((f"{mark} {line.index:>4} ", ""), (score, score_style(line.score, *bounds)), " ")
-    text.append(one_line(text_of(record, "response").strip()[: 4 * width], width))
+    text.append(one_line(fields.text(record, "response").strip()[: 4 * width], width))
     return text
 
 
-def group_line(line: GroupLine, record: Record, width: int) -> Text:
+def group_line(line: GroupLine, record: Record, width: int, fields: FieldNames) -> Text:
     """Return the heading of a group: mean, whether it carries a signal, the prompt."""
     group = line.group
     mean = "" if group.mean is None else f" {group.mean:.3g}"
-    silent = len(group.scores) > 1 and not group.has_signal
+    silent = len(group.scores) > 1 and group.has_signal is False
     sign = (" no signal", "yellow") if silent else ("", "")
-    prompt = one_line(text_of(record, "prompt").strip()[: 4 * width], width)
+    prompt = one_line(fields.text(record, "prompt").strip()[: 4 * width], width)
     return Text.assemble((f"▼ group {line.number}{mean}", "bold"), sign, (f" {prompt}", "dim"))
 
 
-def record_text(record: Record, title: str, needle: str) -> Text:
+def record_text(record: Record, title: str, needle: str, fields: FieldNames) -> Text:
     """Return a record as the right side shows it; `needle` is marked where it is found."""
-    score = value_of(record, "score")
+    score = fields.value(record, "score")
     text = Text.assemble((f"{title}   score ", "bold"), (printable(json_text(score)), "bold green"), "\n")
     for label, role in PARTS:
-        if value_of(record, role) is not None:
+        if fields.value(record, role) is not None:
             text.append(f"\n── {label} ──\n", HEADING)
-            text.append_text(highlighted(printable(text_of(record, role), LONGEST), needle))
+            text.append_text(highlighted(printable(fields.text(record, role), LONGEST), needle))
             text.append("\n")
-    extras = {"uid": value_of(record, "uid"), **extras_of(record)}
+    extras = {"uid": fields.value(record, "uid"), **fields.extras(record)}
     text.append("\n── extras ──\n", HEADING)
     for name, value in extras.items():
         if value is not None:

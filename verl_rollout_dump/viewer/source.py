@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from types import TracebackType
 
 import numpy as np
@@ -13,8 +12,7 @@ import numpy as np
 from verl_rollout_dump.analysis.diff import mean_score
 from verl_rollout_dump.analysis.groups import Group, groups_of_step
 from verl_rollout_dump.analysis.where import Condition
-from verl_rollout_dump.reader import DumpReadError, Record, open_dump
-from verl_rollout_dump.reader.field_names import text_of
+from verl_rollout_dump.reader import Dump, DumpReadError, Record
 
 RECORDS_KEPT = 512  # parsed records in memory
 
@@ -43,9 +41,9 @@ ListLine = RecordLine | GroupLine
 class ViewerSource:
     """An open dump as the viewer sees it."""
 
-    def __init__(self, path: Path) -> None:
-        self.dump = open_dump(path)
-        self.path = path
+    def __init__(self, dump: Dump) -> None:
+        self.dump = dump
+        self.path = dump.path
         self.steps = self.dump.steps
         self._means: dict[int, float | None] = {}
         self.record = lru_cache(maxsize=RECORDS_KEPT)(self._record)
@@ -115,7 +113,7 @@ class ViewerSource:
         folded = needle.casefold()
         for index in indexes:
             record = self.record(step, index)
-            if any(folded in text_of(record, role).casefold() for role in ("response", "prompt")):
+            if any(folded in self.dump.fields.text(record, role).casefold() for role in ("response", "prompt")):
                 yield index
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ def check_dump(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore_pr
 
     `on_progress` is called with the bytes processed since its last call.
     """
-    seen = [file for some in for_files(observe_files, dump.files, workers, on_progress) for file in some]
+    observe = partial(observe_files, fields=dump.fields)
+    seen = [file for some in for_files(observe, dump.files, workers, on_progress) for file in some]
     findings = [finding for check in CHECKS for finding in check(dump, seen)]
     order = list(KINDS)
     return sorted(findings, key=lambda finding: (finding.severity, order.index(finding.kind)))

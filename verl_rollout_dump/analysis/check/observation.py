@@ -12,7 +12,7 @@ import orjson
 from verl_rollout_dump.analysis.stringified import TEXT_FIELDS, is_answer, text_kind
 from verl_rollout_dump.reader import DumpFile, DumpReadError, Record
 from verl_rollout_dump.reader.errors import TOO_LONG, UNREADABLE
-from verl_rollout_dump.reader.field_names import ROLLOUT_OF_PROMPT, value_of
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS, ROLLOUT_OF_PROMPT, FieldNames
 from verl_rollout_dump.reader.index import NO_STEP, step_of_record
 from verl_rollout_dump.reader.lines import BOM, Line, read_lines
 from verl_rollout_dump.reader.parsing import record_of
@@ -95,16 +95,16 @@ def needs_inspection(name: str, kind: type) -> bool:
     return kind in (dict, list) or (kind is str and name not in TEXT_FIELDS)
 
 
-def observe_files(files: list[DumpFile]) -> list[FileObservation]:
+def observe_files(files: list[DumpFile], fields: FieldNames = DEFAULT_FIELDS) -> list[FileObservation]:
     """Observe several files."""
-    return [observe_file(file) for file in files]
+    return [observe_file(file, fields) for file in files]
 
 
-def observe_file(file: DumpFile) -> FileObservation:
+def observe_file(file: DumpFile, fields: FieldNames = DEFAULT_FIELDS) -> FileObservation:
     """Observe a file to its end, or as far as it can be read."""
     seen = FileObservation(file.path, file.step)
-    uids: set[int] = set()
     contents: set[int] = set()
+    uids: set[int] = set()
     number = 0
     try:
         with open_stream(file.path) as stream:
@@ -114,7 +114,9 @@ def observe_file(file: DumpFile) -> FileObservation:
                 if record is None:
                     continue
                 observe_record(record, file, line.number, seen)
-                count_doubles(line, record, seen, uids, contents)
+                count_doubled_record(line, seen, contents)
+                if fields.has_rollout_uids:
+                    count_doubled_uid(fields.value(record, "uid"), seen, uids)
     except (DumpReadError, OSError) as error:
         seen.note(UNREADABLE, number, str(error))
     seen.add_up_shapes()
@@ -190,12 +192,15 @@ def observe_value(path: FieldPath, value: Any, line: int, seen: FileObservation)
             observe_value(f"{path}[]", item, line, seen)
 
 
-def count_doubles(line: Line, record: Record, seen: FileObservation, uids: set[int], contents: set[int]) -> None:
-    """Count records, and uids of rollouts, that the file holds already."""
+def count_doubled_record(line: Line, seen: FileObservation, contents: set[int]) -> None:
+    """Count a record that the file holds already."""
     content = hash(line.data)
     seen.doubled_records += content in contents
     contents.add(content)
-    uid = value_of(record, "uid")
+
+
+def count_doubled_uid(uid: Any, seen: FileObservation, uids: set[int]) -> None:
+    """Count the uid of a rollout that the file holds already."""
     if isinstance(uid, str) and ROLLOUT_OF_PROMPT.search(uid):
         seen.doubled_uids += hash(uid) in uids
         uids.add(hash(uid))

@@ -8,8 +8,9 @@ for stats in step_stats(open_dump("outputs/rollouts")):
 """
 
 from verl_rollout_dump.analysis.stats.collector import StepCollector, step_stats
-from verl_rollout_dump.analysis.stats.columns import COLUMNS, StatsColumn, legend
+from verl_rollout_dump.analysis.stats.columns import COLUMNS, StatsColumn, legend, shown_columns
 from verl_rollout_dump.analysis.stats.figures import NumberSummary, StepStats, summarize
+from verl_rollout_dump.analysis.stats.unknown import unknown_figures
 
 __all__ = [
     "COLUMNS",
@@ -18,6 +19,8 @@ __all__ = [
     "StepCollector",
     "StepStats",
     "legend",
+    "shown_columns",
     "step_stats",
     "summarize",
+    "unknown_figures",
 ]

@@ -5,7 +5,7 @@ Adding a column: a figure in `StepStats` (see `figures`) and one row in `COLUMNS
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from verl_rollout_dump.analysis.formatting import figure, percent
@@ -16,8 +16,8 @@ class StatsColumn(NamedTuple):
     """A column of a table with one row per step.
 
     `name` is the key of the figure in `StepStats.as_row`, `heading` what tables show above it. `value` returns the
-    number to draw, `text` the cell of a table; both stay blank (None, "") where the figure is unknown. `has_curve`
-    says whether terminals draw the column over the steps.
+    number to draw, `text` the cell of a table; both are blank (None, "") if the figure is unknown. Terminals draw the
+    columns that have a curve. Tables leave a column out if it is optional and blank in every step.
     """
 
     name: str
@@ -26,10 +26,16 @@ class StatsColumn(NamedTuple):
     value: Callable[[StepStats], float | None]
     text: Callable[[StepStats], str]
     has_curve: bool = False
+    is_optional: bool = False
 
 
 def _groups_text(stats: StepStats) -> str:
-    return f"{stats.groups_without_signal}/{stats.groups}" if stats.groups else ""
+    if not stats.groups or stats.groups_without_signal is None:
+        return ""
+    decided = stats.groups - (stats.groups_undecided or 0)
+    return f"{stats.groups_without_signal}/{decided}" + (
+        f" +{stats.groups_undecided}?" if decided < stats.groups else ""
+    )
 
 
 COLUMNS: tuple[StatsColumn, ...] = (
@@ -51,7 +57,21 @@ COLUMNS: tuple[StatsColumn, ...] = (
         lambda s: figure(s.response_length.mean, 0),
         has_curve=True,
     ),
-    StatsColumn("empty", "empty", "share of empty responses", lambda s: s.empty, lambda s: percent(s.empty)),
+    StatsColumn(
+        "null_scores",
+        "null",
+        "records whose score is null or not a number",
+        lambda s: s.null_scores,
+        lambda s: str(s.null_scores) if s.null_scores else "",
+        is_optional=True,
+    ),
+    StatsColumn(
+        "empty",
+        "empty",
+        "share of responses without visible text",
+        lambda s: s.empty,
+        lambda s: percent(s.empty),
+    ),
     StatsColumn(
         "duplicated",
         "doubled",
@@ -65,11 +85,12 @@ COLUMNS: tuple[StatsColumn, ...] = (
         "share of responses that the length limit stopped",
         lambda s: s.truncated,
         lambda s: percent(s.truncated),
+        is_optional=True,
     ),
     StatsColumn(
         "without_signal",
         "no signal",
-        "groups whose scores are all equal, of all groups",
+        "groups whose scores are all equal, of the groups without a null score (+n?: groups with one)",
         lambda s: s.without_signal,
         _groups_text,
         has_curve=True,
@@ -77,6 +98,11 @@ COLUMNS: tuple[StatsColumn, ...] = (
 )
 
 
-def legend() -> str:
-    """Return one sentence that explains all columns whose heading does not explain itself."""
-    return "; ".join(f"{column.heading}: {column.meaning}" for column in COLUMNS if column.name != column.heading)
+def shown_columns(steps: Sequence[StepStats]) -> list[StatsColumn]:
+    """Return the columns of a table of some steps."""
+    return [column for column in COLUMNS if not column.is_optional or any(map(column.text, steps))]
+
+
+def legend(columns: Sequence[StatsColumn] = COLUMNS) -> str:
+    """Return a sentence that explains the columns whose headings do not explain themselves."""
+    return "; ".join(f"{column.heading}: {column.meaning}" for column in columns if column.name != column.heading)

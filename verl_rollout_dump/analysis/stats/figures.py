@@ -23,11 +23,13 @@ class NumberSummary:
 
 @dataclass(frozen=True)
 class StepStats:
-    """What one step holds. Shares are 0 to 1, lengths are characters.
+    """The figures of one step. Shares are 0 to 1, lengths are characters. None: unknown, `unknown` says why.
 
-    `truncated` is null where no field of the records tells it (`truncated`, `is_truncated`, `overlong`, or a
-    `finish_reason` or `stop_reason`). A group is the rollouts of one prompt; it gives no signal where it has two or
-    more rollouts and all their scores are equal: GRPO's advantage is zero then.
+    `null_scores` counts the records without a number as score. `truncated` is None if no field tells (`truncated`,
+    `is_truncated`, `overlong`, `finish_reason`, `stop_reason`, slime's `status`).
+
+    A group is the rollouts of one prompt, two or more. If all their scores are equal the group gives no signal: GRPO's
+    advantage is zero. A group with a null score is in neither count; `groups_undecided` counts these groups.
     """
 
     step: int
@@ -35,32 +37,36 @@ class StepStats:
     unreadable_lines: int
     score: NumberSummary
     response_length: NumberSummary
-    empty: float
-    duplicated: float
+    empty: float | None
+    duplicated: float | None
     truncated: float | None
-    groups: int
-    groups_without_signal: int
+    groups: int | None
+    groups_without_signal: int | None
+    groups_undecided: int | None = 0
+    null_scores: int | None = 0
     extras: dict[str, NumberSummary] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)  # role -> why its figures are unknown
 
     @property
     def without_signal(self) -> float | None:
-        """The share of groups without signal; None if there are no groups."""
-        return self.groups_without_signal / self.groups if self.groups else None
+        """The share of groups without signal among those with all scores; None if there are none."""
+        if self.groups is None or self.groups_without_signal is None:
+            return None
+        decided = self.groups - (self.groups_undecided or 0)
+        return self.groups_without_signal / decided if decided else None
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
         return {**asdict(self), "without_signal": self.without_signal}
 
     def as_row(self) -> dict[str, Any]:
-        """Return the figures as one flat row: `score.mean`, `extras.acc.mean`, ..."""
+        """Return the numbers as one flat row: `score.mean`, `extras.acc.mean`, ..."""
         row: dict[str, Any] = {}
         for name, value in self.as_json().items():
-            nested = value if isinstance(value, dict) else {}
-            for inner, figure in nested.items():
-                flat = {f"{inner}.{key}": number for key, number in figure.items()} if name == "extras" else None
-                row |= {f"{name}.{key}": number for key, number in (flat or {inner: figure}).items()}
-            if not isinstance(value, dict):
-                row[name] = value
+            if name == "extras":
+                row |= {f"extras.{key}.{part}": n for key, summary in value.items() for part, n in summary.items()}
+            elif name != "unknown":
+                row |= {f"{name}.{part}": n for part, n in value.items()} if isinstance(value, dict) else {name: value}
         return row
 
 

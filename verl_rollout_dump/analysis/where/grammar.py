@@ -10,13 +10,13 @@ term        := number | text | true | false | null | field | "len" "(" term ")" 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from verl_rollout_dump.analysis.where.errors import WhereError
 from verl_rollout_dump.analysis.where.tokens import Token, path_of, tokens_of, unquoted
 from verl_rollout_dump.analysis.where.values import COMPARISONS, CONSTANTS, Record, Term, field, length
 
-Condition = Callable[[Record], bool]
 DEEPEST = 100  # parentheses and `not` within each other
 
 
@@ -25,7 +25,20 @@ def parse_where(text: str) -> Condition:
     reader = ExpressionReader(text)
     term = reader.disjunction()
     reader.expect_end()
-    return lambda record: bool(term(record))
+    return Condition(text, term, tuple(reader.fields))
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on records, called with one. `fields` are the paths that it names, with positions in the text."""
+
+    text: str
+    term: Term
+    fields: tuple[tuple[tuple[str, ...], int], ...] = ()
+
+    def __call__(self, record: Record) -> bool:
+        """Return whether the condition holds for a record."""
+        return bool(self.term(record))
 
 
 class ExpressionReader:
@@ -36,6 +49,7 @@ class ExpressionReader:
         self._tokens = list(tokens_of(text))
         self._next = 0
         self._depth = 0
+        self.fields: list[tuple[tuple[str, ...], int]] = []
 
     def disjunction(self) -> Term:
         """Read conditions that are joined by `or`."""
@@ -103,7 +117,9 @@ class ExpressionReader:
         return lambda record: value
 
     def _field(self, token: Token) -> Term:
-        return field(path_of(token.text))
+        path = path_of(token.text)
+        self.fields.append((path, token.position))
+        return field(path)
 
     def _length(self, token: Token) -> Term:
         self._expect("(")

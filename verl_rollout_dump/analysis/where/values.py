@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from verl_rollout_dump.reader.field_names import ABSENT, look_up
+
 Record = Mapping[str, Any]
 Term = Callable[[Record], Any]
 
 
 def field(path: tuple[str, ...]) -> Term:
     """Return a function that looks a field up: as one key with its dots, else part by part; None if it is absent."""
-    whole = ".".join(path)
 
-    def look_up(record: Record) -> Any:
-        if whole in record:
-            return record[whole]
-        value: Any = record
-        for part in path:
-            value = value.get(part) if isinstance(value, Mapping) else None
-        return value
+    def read(record: Record) -> Any:
+        value = look_up(record, path)
+        return None if value is ABSENT else value
 
-    return look_up
+    return read
 
 
 def length(term: Term) -> Term:

@@ -1,0 +1,32 @@
+"""Open a dump for a command: check the chosen fields first, report unreadable lines at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from verl_rollout_dump.analysis.known_fields import require_chosen_fields
+from verl_rollout_dump.reader import Dump, FieldNames, open_dump
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
+
+
+@contextmanager
+def opened_dump(directory: Path, fields: FieldNames = DEFAULT_FIELDS) -> Iterator[Dump]:
+    """Open a dump and close it; if lines were skipped as unreadable, say so once on standard error.
+
+    Raises `DumpReadError` if there is nothing to read, or if no record has a chosen field.
+    """
+    with open_dump(directory, fields) as dump:
+        require_chosen_fields(dump)
+        yield dump
+        report_unreadable(directory, dump.unreadable_lines)
+
+
+def report_unreadable(directory: Path, count: int) -> None:
+    """Print one line on standard error if lines were skipped."""
+    if count:
+        lines = f"{count} unreadable line{'s were' if count > 1 else ' was'} skipped"
+        typer.echo(f"verl-rollout-dump: {lines}; details: verl-rollout-dump check {directory}", err=True)
