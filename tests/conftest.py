@@ -57,7 +57,7 @@ def dump(tmp_path, batch):
         directory = tmp_path / "dump"
         node = {"path": {"dir": str(directory)}, **(config or {})}
         with RolloutDumpCallback.from_config(node, tokenizer=tokenizer) as callback:
-            callback.on_rollout_end(batch(n=n, extras=extras or {}, **columns))
+            callback.on_rollout_end(batch(n=n, extras={} if extras is None else extras, **columns))
         path = directory / "7.jsonl"
         return (strict_lines(path) if path.exists() else None), callback.report
 

@@ -1,8 +1,8 @@
 """The hooks that a trainer fires, and the callbacks that listen.
 
-Fan-out never raises for a callback's own fault: it is logged with its traceback, and the next callback runs. The
-one exception is `DumpError`, which a dump raises only where `on_error: raise` asks for it; it is passed on after
-every callback has run. A callback whose *construction* raises fails the run at start.
+A callback that raises stops neither the training nor the other callbacks: its error is logged with the traceback, and
+the next callback runs. The one exception is `DumpError`, which a dump raises only if `on_error: raise` asks for it; it
+is passed on after every callback has run. A callback whose construction raises fails the run at start.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from abc import ABC
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.config import ConfigError
@@ -20,27 +20,30 @@ from verl_rollout_dump.errors import DumpError
 logger = logging.getLogger(__name__)
 
 ENTRY_POINT_GROUP = "verl_rollout_dump.callbacks"
-DUMP = "dump"  # the name of our own callback, which needs a config and is built by the integration
+DUMP = "dump"  # the name of the dump itself, which needs a config (`integrations.open_hooks`)
 
 
 class RolloutCallback(ABC):  # noqa: B024  (every method may be left out)
-    """Something that wants to see rollouts. Subclass it, override what you need, register it by name.
+    """Receives rollouts. Subclass it, override what you need, and register it by name.
 
-    The methods run on the training thread, so they return quickly. A batch belongs to the trainer: do not change
+    The methods run on the training thread, so they must return quickly. A batch belongs to the trainer: do not change
     it, and do not keep its lists and dicts.
     """
 
+    # The trainer's tokenizer, set before the first batch arrives unless the callback has one already.
+    tokenizer: Any = None
+
     def on_rollout_end(self, batch: RolloutBatch) -> None:  # noqa: B027
-        """All rollouts of a training step are there and scored."""
+        """Called when all rollouts of a training step are generated and scored."""
 
     def on_validation_end(self, batch: RolloutBatch) -> None:  # noqa: B027
-        """A validation is over; `batch.split` is "validation"."""
+        """Called when a validation is over; `batch.split` is "validation"."""
 
     def on_train_end(self) -> None:  # noqa: B027
-        """The training loop has returned. The last call."""
+        """Called when the training loop has returned. This is the last call."""
 
     def on_train_failed(self, error: BaseException) -> None:
-        """The training loop has raised. The last call, in place of `on_train_end`, which it calls by default."""
+        """Called when the training loop has raised, in place of `on_train_end`, which it calls by default."""
         self.on_train_end()
 
 
@@ -49,10 +52,11 @@ _registered: dict[str, type[RolloutCallback]] = {}
 
 
 def register_callback(name: str) -> Callable[[CallbackClass], CallbackClass]:
-    """Register a subclass of `RolloutCallback` under a name: it then runs in every trainer of this process.
+    """Register a subclass of `RolloutCallback` under a name, so that it runs in every trainer of this process.
 
-    Used as a decorator. The class is built without arguments when a trainer starts. Registering another class
-    under a name that is taken raises `ValueError`; the same class again (a reloaded module) replaces itself.
+    Used as a decorator. The class is built without arguments when a trainer starts. Raises `ValueError` if another
+    class has the name (the same class again, from a reloaded module, replaces itself), and `TypeError` for anything
+    but a subclass of `RolloutCallback`.
     """
 
     def register(cls: CallbackClass) -> CallbackClass:
@@ -68,7 +72,7 @@ def register_callback(name: str) -> Callable[[CallbackClass], CallbackClass]:
 
 
 def unregister_callback(name: str) -> None:
-    """Take a registered callback out again; a name that is not there raises KeyError."""
+    """Remove a registered callback. Raises `KeyError` for an unknown name."""
     del _registered[name]
 
 
@@ -79,20 +83,26 @@ class RolloutHooks:
         self.callbacks = list(callbacks)
         self._has_ended = False
 
+    def set_tokenizer(self, tokenizer: Any) -> None:
+        """Give the trainer's tokenizer to every callback that has none."""
+        for callback in self.callbacks:
+            if callback.tokenizer is None:
+                callback.tokenizer = tokenizer
+
     def fire_rollout_end(self, batch: RolloutBatch) -> None:
-        """Tell all callbacks of a training step's rollouts."""
+        """Hand a training step's rollouts to all callbacks."""
         self._fire("on_rollout_end", batch)
 
     def fire_validation_end(self, batch: RolloutBatch) -> None:
-        """Tell all callbacks of a validation's rollouts."""
+        """Hand a validation's rollouts to all callbacks."""
         self._fire("on_validation_end", batch)
 
     def fire_train_end(self) -> None:
-        """Tell all callbacks that the training loop has returned; they are told of one end only."""
+        """Report to all callbacks that the training loop has returned. Only the first end is reported."""
         self._fire_end("on_train_end")
 
     def fire_train_failed(self, error: BaseException) -> None:
-        """Tell all callbacks that the training loop has raised; they are told of one end only."""
+        """Report to all callbacks that the training loop has raised. Only the first end is reported."""
         self._fire_end("on_train_failed", error)
 
     def _fire_end(self, event: str, *arguments: object) -> None:
@@ -107,7 +117,7 @@ class RolloutHooks:
                 getattr(callback, event)(*arguments)
             except DumpError as error:
                 failed_dump = failed_dump or error
-            except Exception:
+            except (Exception, SystemExit):  # `sys.exit()` in a callback must not end the training either
                 logger.exception("callback %s failed in %s; training goes on", type(callback).__name__, event)
         if failed_dump is not None:
             raise failed_dump
@@ -116,8 +126,8 @@ class RolloutHooks:
 def build_callbacks(names: Sequence[str]) -> list[RolloutCallback]:
     """Build the callbacks that run: those named (entry points), and those that this process registered.
 
-    `names` is `rollout_dump.callbacks`; the dump itself is not built here. Raises `ConfigError` for a name that
-    no installed package offers.
+    `names` is `rollout_dump.callbacks`; the dump itself is not built here. Raises `ConfigError` for a name that no
+    installed package offers.
     """
     available = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     wanted = [name for name in names if name != DUMP and name not in _registered]

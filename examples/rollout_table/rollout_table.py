@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 from verl_rollout_dump import RolloutBatch, RolloutCallback
-from verl_rollout_dump.batch.rollout_batch import columns_of
+from verl_rollout_dump.batch.columns import columns_of
 
 TITLES = ("rollouts", "mean", "least", "most")
 

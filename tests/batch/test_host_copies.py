@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from verl_rollout_dump import RolloutBatch, RolloutDumpCallback  # noqa: E402
-from verl_rollout_dump.batch.deferred import LateRows  # noqa: E402
+from verl_rollout_dump.batch.deferred import DeferredRows  # noqa: E402
 from verl_rollout_dump.batch.host_copies import HostCopies, is_elsewhere  # noqa: E402
 
 
@@ -122,7 +122,7 @@ class Letters:
 
 @pytest.fixture
 def dumped(device, tmp_path, read_strict):
-    """Dump a batch of device tensors, the middle rollout padding; return its records and the report."""
+    """Dump a batch of device tensors, the middle rollout without real tokens; return its records and the report."""
 
     def on_device(rows, dtype=torch.int64):
         return DeviceTensor(torch.tensor(rows, dtype=dtype), device)
@@ -145,27 +145,20 @@ def dumped(device, tmp_path, read_strict):
     return dump
 
 
-def test_values_that_are_converted_at_once_wait_for_the_rows_to_keep(dumped):
-    (first, second), report = dumped(extras={"seen": [{1}, {2}, {3}]})
-    assert (first["seen"], second["seen"]) == ([1], [3])
-    assert (first["output"], second["output"], second["input"]) == ("ab", "c", "BC")
-    assert (report.failures, report.padding_rows) == ({}, 1)
-
-
 def test_ids_on_a_device_with_a_mask_that_comes_later_are_waited_for(device, dumped):
-    late = LateRows(3, lambda: np.array([[1, 1], [0, 0], [1, 0]]))
-    (first, second), report = dumped(response_mask=late)
-    assert (first["output"], second["output"], second["response_ids"]) == ("ab", "c", [99])
+    mask = DeferredRows(3, lambda: np.array([[1, 1], [0, 0], [1, 0]]))
+    (first, middle, second), report = dumped(response_mask=mask)
+    assert (first["output"], middle["output"], second["output"], second["response_ids"]) == ("ab", "", "c", [99])
     assert (first["rollout_log_probs"], report.failures) == ([-0.5, -1.0], {})
     assert "blocking copy" not in device.told
     assert device.told.count("event") == device.told.count("wait") == 1
 
 
 def test_a_dump_of_device_tensors_waits_for_them_in_the_background(device, dumped):
-    (first, second), report = dumped()
+    (first, middle, second), report = dumped()
     assert (first["input"], first["output"], first["score"]) == ("A", "ab", 0.5)
     assert (second["input"], second["output"], second["score"]) == ("BC", "c", 1.5)
     assert (second["response_ids"], second["rollout_log_probs"]) == ([99], [-2.0])
     assert "blocking copy" not in device.told
     assert device.told.count("event") == device.told.count("wait") == 1
-    assert (report.failures, report.padding_rows) == ({}, 1)
+    assert (middle["output"], middle["response_ids"], middle["score"], report.failures) == ("", [], 9.0, {})

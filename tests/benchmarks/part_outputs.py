@@ -15,7 +15,7 @@ from workload import token_stream
 
 from verl_rollout_dump import RolloutBatch
 from verl_rollout_dump.dump.line_encoder import json_arrays, rows_per_chunk
-from verl_rollout_dump.dump.snapshot import TokensField
+from verl_rollout_dump.dump.snapshot_fields import TokenArrayField
 from verl_rollout_dump.dump.token_rows import Chunk, TokenRows, token_rows
 
 
@@ -102,7 +102,7 @@ def arrays_by_json(columns: list[TokenRows]) -> int:
 
 def arrays_by_us(columns: list[TokenRows]) -> int:
     """Make the same as the dump does, in the chunks of the dump."""
-    size, n = rows_per_chunk([TokensField("", tokens) for tokens in columns]), len(columns[0])
+    size, n = rows_per_chunk([TokenArrayField("", tokens) for tokens in columns]), len(columns[0])
     chunks = [Chunk(first, min(first + size, n)) for first in range(0, n, size)]
     return sum(len(array) for chunk in chunks for tokens in columns for array in json_arrays(*tokens.of(chunk)))
 

@@ -24,7 +24,7 @@ from verl.trainer.ppo.v1 import trainer_base
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from verl_rollout_dump.integrations.verl.v1 import V1_FIELDS, v1_rollouts
+from verl_rollout_dump.integrations.verl.v1 import V1_FIELDS, V1Adapter
 from verl_rollout_dump.integrations.verl.wrappers import fire_rollouts
 
 vars(trainer_base)["print"] = lambda *texts: None  # verl prints a line for every file
@@ -83,7 +83,7 @@ class VerlV1Dump(VerlDump):
 class OurV1Trainer(OurTrainer):
     """A v1 trainer with what stands in the place of verl's method."""
 
-    _log_rollout_data = fire_rollouts(v1_rollouts)(inspect.unwrap(PPOTrainerSync._log_rollout_data))
+    _log_rollout_data = fire_rollouts(V1Adapter())(inspect.unwrap(PPOTrainerSync._log_rollout_data))
 
 
 class OurV1Dump(OurDump):

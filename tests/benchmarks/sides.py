@@ -23,7 +23,7 @@ from workload import SHAPES, TOKENIZERS, Shape, prompts, responses
 
 from verl_rollout_dump import RolloutDumpCallback
 from verl_rollout_dump.hooks import RolloutHooks
-from verl_rollout_dump.integrations.verl.v0 import v0_rollouts
+from verl_rollout_dump.integrations.verl.v0 import V0Adapter
 from verl_rollout_dump.integrations.verl.wrappers import ATTRIBUTE, TrainerDump, fire_rollouts
 
 vars(ray_trainer)["print"] = lambda *texts: None  # verl prints a line for every file
@@ -110,7 +110,7 @@ class VerlDump:
 class OurTrainer:
     """A trainer with what stands in the place of verl's method, and what it asks a trainer for."""
 
-    _log_rollout_data = fire_rollouts(v0_rollouts)(inspect.unwrap(ray_trainer.RayPPOTrainer._log_rollout_data))
+    _log_rollout_data = fire_rollouts(V0Adapter())(inspect.unwrap(ray_trainer.RayPPOTrainer._log_rollout_data))
 
     def __init__(self, callback: RolloutDumpCallback) -> None:
         self.tokenizer, self.global_steps = callback.tokenizer, 0

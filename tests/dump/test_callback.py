@@ -66,13 +66,13 @@ def test_special_tokens_are_kept_by_option(dump):
     assert (records[0]["input"], records[0]["output"]) == ("_a_b", "_a_b")
 
 
-def test_padding_rows_are_left_out_and_counted(dump):
-    # verl-project/verl#7785
+def test_a_row_without_real_tokens_is_written(dump):
+    # verl-project/verl#6375: only what made a copy can tell that it is one, never its mask
     ids = np.array([[1, 2], [3, 0], [4, 4]])
     mask = np.array([[1, 1], [1, 0], [0, 0]])
-    records, report = dump({"acc": [1, 2, 3]}, responses=ids, response_mask=mask, tokenizer=Letters())
-    assert [(r["output"], r["acc"]) for r in records] == [("ab", 1), ("c", 2)]
-    assert (report.padding_rows, report.written) == (1, 2)
+    records, report = dump({"acc": [1, 2, 3]}, responses=ids, response_mask=mask, tokenizer=Letters(), padding_rows=2)
+    assert [(r["output"], r["acc"]) for r in records] == [("ab", 1), ("c", 2), ("", 3)]
+    assert (report.padding_rows, report.written) == (2, 3)
 
 
 def test_a_mask_made_for_the_loss_does_not_cut_tool_output(dump):
@@ -230,7 +230,7 @@ def test_a_value_without_a_form_under_warn_costs_the_step_and_is_counted(dump, c
     with caplog.at_level(logging.ERROR):
         records, report = dump({"o": [object()] * 3}, {"serialization": {"unknown": "error"}})
     assert records is None
-    assert (report.failed, report.failures) == (1, {"hand over: ConversionError": 1})
+    assert (report.failed, report.steps_failed, report.failures) == (3, [7], {"hand over: ConversionError": 1})
     assert "step 7 is not dumped" in caplog.text and "'o'" in caplog.text
     assert "rollouts of 1 steps are missing in the dump: [7]" in caplog.text
 

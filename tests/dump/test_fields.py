@@ -21,8 +21,8 @@ def test_a_plain_batch(dump):
 
 
 def test_the_order_is_the_contracts(dump):
-    extras = {"zeta": [1, 2, 3], "request_id": ["r0", "r1", "r2"], "acc": [1, 0, 1]}
-    records, _ = dump(extras, uids=["u0", "u1", "u2"])
+    extras = {"zeta": [1, 2, 3], "acc": [1, 0, 1]}
+    records, _ = dump(extras, uids=["u0", "u1", "u2"], request_ids=["r0", "r1", "r2"])
     order = ["input", "output", "gts", "score", "step", "uid", "request_id", "zeta", "acc"]
     assert [list(record) for record in records] == [order] * 3
     assert records[1]["uid"] == "u1" and records[1]["request_id"] == "r1"
@@ -64,8 +64,12 @@ def test_reserved_names_keep_the_trainers_values(dump, caplog):
     assert "written as 'extra_step'" in caplog.text
 
 
-def test_an_extra_uid_takes_its_place_unless_the_trainer_has_one(dump, batch):
-    assert list(dump({"acc": [1, 1, 1], "uid": ["a", "b", "c"]})[0][0])[5:] == ["uid", "acc"]
+@pytest.mark.parametrize("name", ["uid", "request_id", "prompt_ids", "response_ids", "rollout_log_probs", "outcome"])
+def test_an_extra_is_an_extra_whatever_its_name(dump, name):
+    records, report = dump({"acc": [1, 1, 1], name: ["a", None, 0.5]})
+    assert list(records[0])[5:] == ["acc", name]
+    assert [record[name] for record in records] == ["a", None, 0.5]
+    assert report.fields == {f"{name}: mixed types": 1}
 
 
 def test_an_extra_uid_beside_the_trainers(dump):
@@ -166,10 +170,12 @@ def test_chosen_rows_of_every_kind_of_column(dump):
         "array": np.array([b"a", b"b", b"c"]),
         "tuple": (1, 2, 3),
     }
-    mask = np.array([[1], [0], [1]])
-    records, report = dump(extras, response_mask=mask)
-    assert [{name: record[name] for name in extras} for record in records] == [
+    records, report = dump(extras, config={"sampling": {"max_records": 2}})
+    rows = [int(record["output"][1:]) for record in records]
+    everything = [
         {"series": 1, "jagged": [1], "tensor": 1.5, "array": {"$bytes": "YQ=="}, "tuple": 1},
+        {"series": 2, "jagged": [2, 2], "tensor": 2.5, "array": {"$bytes": "Yg=="}, "tuple": 2},
         {"series": 3, "jagged": [3, 3, 3], "tensor": 3.5, "array": {"$bytes": "Yw=="}, "tuple": 3},
     ]
-    assert report.padding_rows == 1
+    assert [{name: record[name] for name in extras} for record in records] == [everything[row] for row in rows]
+    assert (len(rows), report.records_not_sampled) == (2, 1)

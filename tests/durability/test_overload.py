@@ -5,19 +5,18 @@ import threading
 import numpy as np
 import pytest
 
-from verl_rollout_dump.batch.deferred import LateRows
+from verl_rollout_dump.batch.deferred import DeferredRows
 from verl_rollout_dump.config.schema import WhenFull
 from verl_rollout_dump.dump.background import BackgroundDispatch, QueueFull
 from verl_rollout_dump.dump.bounded_queue import PendingTasks
-from verl_rollout_dump.dump.snapshot import (
+from verl_rollout_dump.dump.snapshot import StepSnapshot
+from verl_rollout_dump.dump.snapshot_fields import (
     CopiedField,
+    PendingTokenField,
     RepeatedField,
-    StepSnapshot,
     TextField,
-    TokensField,
-    UnreadTokens,
+    TokenArrayField,
     ValuesField,
-    bytes_of,
 )
 from verl_rollout_dump.dump.token_rows import TokenRows
 
@@ -126,15 +125,15 @@ def test_sizes_are_those_of_tensors_and_about_those_of_values():
     rows = TokenRows(ids, mask=np.ones((8, 1000), dtype=np.int8))
     fields = [
         TextField("output", rows),
-        TokensField("response_ids", rows),
-        UnreadTokens("input", ids, LateRows(8, np.copy, np.ones(500, dtype=np.int8))),
+        TokenArrayField("response_ids", rows),
+        PendingTokenField("input", ids, DeferredRows(8, np.copy, np.ones(500, dtype=np.int8)), TextField),
         ValuesField("gts", ["x" * 1000] * 8),
         CopiedField("acc", np.ones(8), None),
-        CopiedField("score", LateRows(8, np.copy, np.ones(100)), None),
+        CopiedField("score", DeferredRows(8, np.copy, np.ones(100)), None),
         CopiedField("detail", [{"n": [1.5, "y" * 1000]}] * 8, None),
         RepeatedField("step", 1),
     ]
-    size = bytes_of(StepSnapshot(1, 8, None, fields))
+    size = StepSnapshot(1, 8, range(8), fields=fields).nbytes
     exactly = 64_000 + 8_000 + 500 + 8_000 + 64 + 800 + 8_000
     assert exactly <= size <= exactly + 8 * 800
 

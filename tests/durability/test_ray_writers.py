@@ -12,7 +12,7 @@ import pytest
 ray = pytest.importorskip("ray", reason="writer.mode=ray needs Ray")
 
 from verl_rollout_dump import DumpError, RolloutBatch, RolloutDumpCallback  # noqa: E402
-from verl_rollout_dump.batch.source import split_batch  # noqa: E402
+from verl_rollout_dump.batch.source import part_bounds  # noqa: E402
 from verl_rollout_dump.storage.lineage import lineage_parts, missing_parts  # noqa: E402
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("ray_writers")]
@@ -57,15 +57,17 @@ class Numbers:
 class Elsewhere:
     """Rollouts that are made where they are read."""
 
-    def __init__(self, step, rows):
-        self.step, self.rows = step, rows
+    padding_rows = 0
 
-    def split(self, parts):
-        return [Elsewhere(self.step, self.rows[part::parts]) for part in range(parts)]
+    def __init__(self, step, uids):
+        self.step, self.uids = step, uids
+
+    def take(self, rows):
+        return Elsewhere(self.step, [self.uids[row] for row in rows])
 
     def read(self, config):
-        texts = [f"row {row} read in {os.getpid()}" for row in self.rows]
-        return RolloutBatch(step=self.step, prompts=texts, responses=texts, scores=[1.0] * len(texts))
+        texts = [f"row {uid} read in {os.getpid()}" for uid in self.uids]
+        return RolloutBatch(self.step, texts, texts, [1.0] * len(texts), uids=self.uids)
 
 
 def records(directory):
@@ -80,7 +82,7 @@ def test_four_writers_write_each_a_part(open_writers, tmp_path, batch):
     ids = np.arange(20).reshape(10, 2)
     callback.tokenizer = Numbers()
     callback.on_rollout_end(batch(n=10, step=1, prompts=ids, responses=ids, extras={"acc": list(range(10)), "kl": 0.5}))
-    callback.on_rollouts_at(Elsewhere(2, list(range(8))))
+    callback.on_rollouts_at(Elsewhere(2, list(map(str, range(8)))))
     callback.flush()
     found = records(tmp_path / "dump")
     assert [record["input"] for record in found[1]] == [f"{2 * row} {2 * row + 1}" for row in range(10)]
@@ -139,7 +141,7 @@ def test_parts_of_a_batch(batch):
         extras={"list": list(range(5)), "array": np.arange(5), "text": "abcde", "short": [1, 2], "scalar": 3},
         response_mask=np.ones((5, 3)),
     )
-    parts = split_batch(given, 3)
+    parts = [given.take(range(first, last)) for first, last in part_bounds(5, 3)]
     assert [len(part) for part in parts] == [1, 2, 2]
     assert [list(part.extras["list"]) for part in parts] == [[0], [1, 2], [3, 4]]
     assert [part.extras["array"].tolist() for part in parts] == [[0], [1, 2], [3, 4]]

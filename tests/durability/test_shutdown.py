@@ -201,7 +201,7 @@ def test_no_wait_is_without_an_end(run_script, tmp_path, attempts_of):
         """
     )
     assert done.returncode == 0, done.err
-    assert done.out == "[3, 1, 2] True\n"
+    assert done.out == "[1, 2, 3] True\n"
     assert "waited 1 s for room in the queue of rollouts; the disk is too slow, or hangs" in done.err
     assert "waited 1 s for 2 steps to be written" in done.err
     (attempt,) = attempts_of(tmp_path / "dump")

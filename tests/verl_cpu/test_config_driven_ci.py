@@ -15,7 +15,6 @@ from omegaconf import OmegaConf
 
 from verl_rollout_dump.config import load_config
 from verl_rollout_dump.verl_cpu import ci, reward_check
-from verl_rollout_dump.verl_cpu import ci as losses
 from verl_rollout_dump.verl_cpu.failure import causes
 
 pytestmark = pytest.mark.verl
@@ -169,7 +168,7 @@ def test_losses_of_a_dump(tmp_path):
     report = {"conversions": [loss, told], "fields": {"acc: wrong length": 3}, "failures": {}, "records_written": 4}
     record = {"state": "failed", "report": {**report, "steps_failed": [2], "steps_dropped": []}}
     (tmp_path / "run.json").write_text(json.dumps(record))
-    first, *others = losses.losses_of(tmp_path)
+    first, *others = ci.losses_of(tmp_path)
     assert first.startswith(
         "field 'acc', record 1: 2 x float would be written as null (non_finite_null); return finite"
     )

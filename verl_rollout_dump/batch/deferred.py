@@ -1,6 +1,6 @@
-"""`Late`: a value that is worked out when it is first asked for.
+"""`Deferred`: a value that is computed when it is first read.
 
-So that a trainer's thread need not, where only the dump wants it: that asks on a thread of its own.
+Lets the writing thread compute values that only the dump needs, so that the training thread does not.
 """
 
 from __future__ import annotations
@@ -13,47 +13,50 @@ from verl_rollout_dump.batch.host_copies import is_elsewhere
 T = TypeVar("T")
 
 
-class Late(Generic[T]):
-    """A value to be worked out of others that nobody changes any more."""
+class Deferred(Generic[T]):
+    """A value computed from sources that nobody changes any more."""
 
-    def __init__(self, work_out: Callable[..., T], *sources: Any) -> None:
-        self._work_out = work_out
+    def __init__(self, compute: Callable[..., T], *sources: Any) -> None:
+        self._compute = compute
         self._sources = sources
         self._values: list[T] = []
 
     @property
     def value(self) -> T:
-        """The value; the first time it is worked out, and the sources are let go."""
-        sources = self._sources  # read before `_values` is looked at: another thread may be here too
+        """The value. The first read computes it and releases the sources."""
+        sources = self._sources  # read before `_values` is checked: another thread may be here too
         if not self._values:
-            self._values.append(self._work_out(*sources))
+            self._values.append(self._compute(*sources))
             self._sources = ()
         return self._values[0]
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of memory the value, or what it will be worked out of, keeps."""
+        """Bytes of memory that the value, or its sources until it is computed, keep."""
         return sum(getattr(kept, "nbytes", 0) for kept in (*self._sources, *self._values))
 
 
-class LateRows(Late[Any]):
-    """n rows, of a column or of a mask."""
+class DeferredRows(Deferred[Any]):
+    """n rows of a column or of a mask."""
 
-    def __init__(self, n: int, work_out: Callable[..., Any], *sources: Any) -> None:
-        super().__init__(work_out, *sources)
+    def __init__(self, n: int, compute: Callable[..., Any], *sources: Any) -> None:
+        super().__init__(compute, *sources)
         self._n = n
 
     def __len__(self) -> int:
         return self._n
 
 
-def late_rows(n: int, work_out: Callable[..., Any], *sources: Any) -> Any:
-    """Return rows to come; at once where a source is not in host memory, and could not be read from another thread."""
+def deferred_rows(n: int, compute: Callable[..., Any], *sources: Any) -> Any:
+    """Defer the computation of n rows, or compute them now if a source is on a device.
+
+    A tensor on a device must not be read from another thread while the trainer uses its stream.
+    """
     if any(map(is_elsewhere, sources)):
-        return work_out(*sources)
-    return LateRows(n, work_out, *sources)
+        return compute(*sources)
+    return DeferredRows(n, compute, *sources)
 
 
-def present(rows: Any) -> Any:
-    """Return rows as they are, late ones worked out."""
-    return rows.value if isinstance(rows, LateRows) else rows
+def resolved(rows: Any) -> Any:
+    """Return the rows themselves, computing them if they are deferred."""
+    return rows.value if isinstance(rows, DeferredRows) else rows

@@ -167,5 +167,4 @@ def background(config: WriterConfig) -> BackgroundDispatch:
 DISPATCHES: dict[Mode, Callable[[WriterConfig], Dispatch]] = {
     Mode.inline: lambda config: InlineDispatch(),
     Mode.background: background,
-    Mode.ray: background,  # of each of the actors
 }

@@ -2,29 +2,27 @@
 
 The order is the contract's: `input, output, gts, score, step`, then `uid` and `request_id` where the trainer has
 them, then what the trainer knows besides (`fields.trainer`, nothing by default), then the extras in order of first
-appearance, then the token fields. The whitelist may give another.
+appearance, then the token fields. The whitelist may give another order.
+
+A field's kind follows from where it comes from, never from its name: an extra called `prompt_ids` is an extra.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
-from verl_rollout_dump.batch.deferred import LateRows
-from verl_rollout_dump.batch.rollout_batch import BatchError, RolloutBatch, columns_of
+from verl_rollout_dump.batch.columns import is_column, named_columns
+from verl_rollout_dump.batch.rollout_batch import BatchError, RolloutBatch, step_number
 from verl_rollout_dump.config.schema import FieldsConfig, Mismatch
 from verl_rollout_dump.dump.token_rows import are_token_ids
+from verl_rollout_dump.dump.whitelist import chosen_names
+from verl_rollout_dump.errors import OnceLogger
 from verl_rollout_dump.serialization import repair_text
 
-logger = logging.getLogger(__name__)
-
 CORE = ("input", "output", "gts", "score", "step")
-IDENTITY = ("uid", "request_id")  # where the trainer has them: never warned about, never null for all
-PLAINLY_COLUMNS = frozenset({list, tuple, LateRows})
 TOKENS = ("prompt_ids", "response_ids", "rollout_log_probs")
 
 
@@ -36,36 +34,53 @@ class Field:
     values: Any
 
 
-class Column(Field):
-    """One value per rollout: a list, tuple or array of n."""
-
-    __slots__ = ()
-
-
 class BatchValue(Field):
     """One value for the whole batch, repeated on each record."""
 
     __slots__ = ()
 
 
-class FieldNotes:
-    """Counts what did not go through as given, and warns of each (field, kind) once in the life of a dump."""
+class Column(Field):
+    """One value per rollout: a list, tuple, array or table column of n."""
+
+    __slots__ = ()
+
+
+class ScoreColumn(Column):
+    """One number per rollout, a number under every strategy."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True)
+class TokenColumn(Column):
+    """One number per token: n rows, written as arrays of numbers. `mask` (n, length) tells which tokens are real."""
+
+    mask: Any
+
+
+class TextColumn(TokenColumn):
+    """n rows of token ids that are written as text."""
+
+    __slots__ = ()
+
+
+class FieldNotes(OnceLogger):
+    """Counts what did not go through as given, by (kind, field), and warns of each once in the life of a dump."""
 
     def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
+        super().__init__(logging.getLogger(__name__))
 
     def note(self, kind: str, name: str, message: str) -> None:
         """Count one occurrence; the first one is logged as a warning."""
-        key = f"{name}: {kind}"
-        self.counts[key] = self.counts.get(key, 0) + 1
-        if self.counts[key] == 1:
-            logger.warning("%s (said once; counted in the report)", message)
+        self.warning(f"{name}: {kind}", message)
 
 
 def select_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) -> list[Field]:
     """Return the fields of the batch that the whitelist lets through, in the order of the records.
 
-    Raises `BatchError` where the config says that a column of another length or a missing name is an error.
+    Raises `BatchError` if a column has another length or a whitelisted name is missing and the config says that this
+    is an error.
     """
     available = available_fields(batch, config, notes)
     chosen, missing = chosen_names(tuple(config.include), tuple(config.exclude), tuple(available))
@@ -77,36 +92,21 @@ def select_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) 
             f"step {batch.step}: the whitelisted field {name!r} is not in the batch, so it is null; "
             f"the batch has: {', '.join(available)}",
         )
+    if not chosen:
+        notes.note(
+            "no field chosen",
+            "*",
+            f"rollout_dump.fields.include={list(config.include)} matches no field of step {batch.step}, so its records "
+            f"are empty; the batch has: {', '.join(available)}",
+        )
     return [available.get(name) or BatchValue(name, None) for name in chosen]
-
-
-@functools.lru_cache(maxsize=64)  # steps have the same fields, mostly
-def chosen_names(
-    include: tuple[str, ...], exclude: tuple[str, ...], available: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the fields that are written, in order, and those of the whitelist that are missing."""
-    names = [name for name in whitelisted(include, available) if name in available or name not in IDENTITY]
-    missing = tuple(name for name in names if name not in available)
-    return tuple(name for name in names if not matches_any(name, exclude)), missing
 
 
 def available_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) -> dict[str, Field]:
     """Return every field that the batch has, in the contract's order."""
-    extras = named_extras(batch.extras, notes)
-    fields: dict[str, Field] = {
-        "input": Column("input", batch.prompts),
-        "output": Column("output", batch.responses),
-        "gts": as_field("gts", batch.ground_truths),
-        "score": as_field("score", batch.scores),
-        "step": BatchValue("step", int(batch.step)),
-    }
-    if batch.uids is not None:
-        fields["uid"] = as_field("uid", batch.uids)
-    for name in IDENTITY:
-        if name in extras and name not in fields:
-            fields[name] = as_field(name, extras.pop(name))
-    fields |= {name: as_field(name, values) for name, values in batch.trainer_fields.items()}
+    fields = trainers_fields(batch)
     tokens = token_fields(batch) if config.tokens else {}
+    extras = named_extras(batch, notes)
     taken = {*fields, *tokens}
     for name, values in extras.items():
         free = name if name not in taken else free_name(name, taken, extras, notes)
@@ -117,24 +117,56 @@ def available_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNote
     return fields
 
 
-def named_extras(extras: Any, notes: FieldNotes) -> dict[str, Any]:
+def trainers_fields(batch: RolloutBatch) -> dict[str, Field]:
+    """Return the fields that come from the trainer itself, token fields left out."""
+    fields: dict[str, Field] = {
+        "input": text_field("input", batch.prompts, batch.prompt_mask),
+        "output": text_field("output", batch.responses, batch.response_mask),
+        "gts": as_field("gts", batch.ground_truths),
+        "score": ScoreColumn("score", batch.scores) if is_column(batch.scores) else BatchValue("score", batch.scores),
+        "step": BatchValue("step", step_number(batch.step)),
+    }
+    identities = {"uid": batch.uids, "request_id": batch.request_ids}
+    fields |= {name: as_field(name, values) for name, values in identities.items() if values is not None}
+    return fields | {name: as_field(name, values) for name, values in batch.trainer_fields.items()}
+
+
+def text_field(name: str, values: Any, mask: Any) -> Field:
+    """Return prompts or responses: token ids that become text, or text."""
+    return TextColumn(name, values, mask) if are_token_ids(values) else Column(name, values)
+
+
+def token_fields(batch: RolloutBatch) -> dict[str, Field]:
+    """Return the token ids and log-probabilities that the batch has; text has no ids."""
+    ids = {"prompt_ids": (batch.prompts, batch.prompt_mask), "response_ids": (batch.responses, batch.response_mask)}
+    fields: dict[str, Field] = {
+        name: TokenColumn(name, values, mask) for name, (values, mask) in ids.items() if are_token_ids(values)
+    }
+    if batch.log_probs is not None:
+        fields["rollout_log_probs"] = TokenColumn("rollout_log_probs", batch.log_probs, batch.response_mask)
+    return fields
+
+
+def named_extras(batch: RolloutBatch, notes: FieldNotes) -> dict[str, Any]:
     """Return the extras as columns under names that are text; two that become the same name are both kept."""
-    columns = extras if isinstance(extras, Mapping) else columns_of(extras)
+    try:
+        columns = named_columns(batch.extras)
+    except TypeError as error:
+        notes.note("unreadable", "extras", f"step {batch.step}: {error}; they are left out of this step")
+        return {}
     named: dict[str, Any] = {}
     for key, values in columns.items():
         name = repair_text(key) if isinstance(key, str) else str(key)
         if name in named:
-            taken, name = (
-                name,
-                next(f"{name}_{i}" for i in range(2, len(columns) + 2) if f"{name}_{i}" not in named),
-            )
-            notes.note("same name twice", taken, f"two extras are named {taken!r}; the later is written as {name!r}")
+            free = next(f"{name}_{i}" for i in range(2, len(columns) + 2) if f"{name}_{i}" not in named)
+            notes.note("same name twice", name, f"two extras are named {name!r}; the later is written as {free!r}")
+            name = free
         named[name] = values
     return named
 
 
 def free_name(name: str, taken: Iterable[str], extras: Mapping[str, Any], notes: FieldNotes) -> str:
-    """Return another name for an extra whose own a field of the trainer has: the trainer's field wins."""
+    """Return another name for an extra that is named like a field of the trainer, which keeps its name."""
     free = f"extra_{name}"
     while free in taken or free in extras:
         free += "_"
@@ -146,36 +178,13 @@ def free_name(name: str, taken: Iterable[str], extras: Mapping[str, Any], notes:
     return free
 
 
-def token_fields(batch: RolloutBatch) -> dict[str, Field]:
-    """Return the token ids and log-probabilities that the batch has; text has no ids."""
-    ids = {"prompt_ids": batch.prompts, "response_ids": batch.responses}
-    found = {name: Column(name, values) for name, values in ids.items() if are_token_ids(values)}
-    if batch.log_probs is not None:
-        found["rollout_log_probs"] = Column("rollout_log_probs", batch.log_probs)
-    return dict(found)
-
-
 def as_field(name: str, values: Any) -> Field:
-    """Tell columns from values of the whole batch: lists, tuples and arrays with an axis are columns."""
+    """Return a column, or one value for the whole batch (`batch.columns.is_column`)."""
     return (Column if is_column(values) else BatchValue)(name, values)
 
 
-def is_column(values: Any) -> bool:
-    """Whether this is a column of one value per rollout.
-
-    A str, bytes, dict, set, named tuple, 0-d array or any other single object is one value for all.
-    """
-    if type(values) in PLAINLY_COLUMNS:
-        return True
-    if isinstance(values, (str, bytes, bytearray, memoryview, Mapping)) or hasattr(values, "_fields"):
-        return False
-    if hasattr(values, "ndim") or hasattr(values, "shape"):
-        return len(getattr(values, "shape", ())) > 0 or getattr(values, "ndim", 0) > 0
-    return isinstance(values, Sequence)
-
-
 def check_lengths(fields: dict[str, Field], batch: RolloutBatch, policy: Mismatch, notes: FieldNotes) -> None:
-    """Take out (or, for a field that every record has, empty) the columns that are not n long; say so."""
+    """Remove the columns that are not n long, or empty those that every record has; say so."""
     n = len(batch)
     for name, field in list(fields.items()):
         if not isinstance(field, Column) or len(field.values) == n:
@@ -195,37 +204,7 @@ def check_lengths(fields: dict[str, Field], batch: RolloutBatch, policy: Mismatc
 
 
 def complain(policy: Mismatch, notes: FieldNotes, key: tuple[str, str], message: str) -> None:
-    """Raise or note, as the config says."""
+    """Raise `BatchError` or note the message, as the config says."""
     if policy is Mismatch.error:
         raise BatchError(message)
     notes.note(*key, message)
-
-
-def whitelisted(patterns: Sequence[str], available: Iterable[str]) -> list[str]:
-    """Return the names that the whitelist lets through, each once, in the order of the patterns.
-
-    A pattern that is the name of a field stands for it; else one with `*`, `?` or `[` is a glob; else it is a
-    name that the batch does not have.
-    """
-    available = list(available)
-    names: dict[str, None] = {}
-    for pattern in patterns:
-        stands_for_many = pattern not in available and is_glob(pattern)
-        found = [name for name in available if fnmatchcase(name, pattern)] if stands_for_many else [pattern]
-        names |= dict.fromkeys(found)
-    return list(names)
-
-
-def is_whitelisted(name: str, config: FieldsConfig) -> bool:
-    """Whether a field of this name is written if it is there."""
-    return matches_any(name, config.include) and not matches_any(name, config.exclude)
-
-
-def is_glob(pattern: str) -> bool:
-    """Whether a name of the whitelist may stand for several fields."""
-    return any(sign in pattern for sign in "*?[")
-
-
-def matches_any(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name is one of the patterns, or matches one as a glob."""
-    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)

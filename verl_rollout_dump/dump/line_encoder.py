@@ -8,7 +8,7 @@ texts are encoded together. Chunks of rows bound the memory that this takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import CDLL
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,8 @@ import orjson
 
 from verl_rollout_dump import native
 from verl_rollout_dump.decode import Row, TextDecoder
-from verl_rollout_dump.dump.snapshot import ConvertedStep, TextField, TokensField, ValuesField, WrittenField
+from verl_rollout_dump.dump.snapshot import ConvertedStep
+from verl_rollout_dump.dump.snapshot_fields import TextField, TokenArrayField, TokenField, ValuesField, WrittenField
 from verl_rollout_dump.dump.token_rows import Chunk, TokenRows
 from verl_rollout_dump.native import Integers, NotFinite, NumberRows, Numbers, Text
 from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_insides
@@ -66,38 +67,53 @@ class LineEncoder:
         for first in range(0, step.rows, size):
             chunk = Chunk(first, min(first + size, step.rows))
             segments = [self._segment(group, chunk, step.report) for group in groups]
-            yield put_together(segments)
+            yield put_together(segments) if segments else [b"{}\n"] * (chunk.last - chunk.first)
 
     def _segment(self, group: list[WrittenField], chunk: Chunk, report: ConversionReport) -> Segment:
         field = group[0]
         if isinstance(field, TextField):
             return self._texts(field.name, field.tokens, chunk, report)
-        if isinstance(field, TokensField):
+        if isinstance(field, TokenArrayField):
             return self._numbers(field.name, field.tokens, chunk, report)
         return values_segment([f for f in group if isinstance(f, ValuesField)], chunk)
 
     def _texts(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> Segment:
-        decoder = self._decoder()
-        refused = decoder.refused_ids
-        bodies = decoder.json_rows(*tokens.of(chunk))
-        if decoder.refused_ids > refused:
-            report.field(name).count(REFUSED_IDS, chunk.first, decoder.refused_ids - refused)
-        if self._max_chars is None or max(map(len, bodies), default=0) <= self._max_chars:
+        numbers, starts, stops = tokens.of(chunk)
+        if not numbers.size:  # nothing to decode, so no tokenizer is needed
+            bodies: Sequence[Row] = [b""] * len(starts)
+        else:
+            decoder = self._decoder()
+            refused = decoder.refused_ids
+            bodies = decoder.json_rows(numbers, starts, stops)
+            if decoder.refused_ids > refused:
+                report.field(name).count(REFUSED_IDS, chunk.first, decoder.refused_ids - refused)
+        literals = tokens.literals_of(chunk)
+        is_cut = self._max_chars is not None and max(map(len, bodies), default=0) > self._max_chars
+        if not is_cut and not literals:
             return Segment(orjson.dumps(name) + b':"', bodies, b'"')
         texts = [orjson.loads(b'"' + body + b'"') for body in bodies]
-        return self._converted(name, texts, report)
+        return self._converted(name, with_literals(texts, literals), report)
 
     def _numbers(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> Segment:
         numbers, starts, stops = tokens.of(chunk)
+        literals = tokens.literals_of(chunk)
         try:
-            return Segment(orjson.dumps(name) + b":", json_arrays(numbers, starts, stops))
+            if not literals:
+                return Segment(orjson.dumps(name) + b":", json_arrays(numbers, starts, stops))
         except NotFinite:  # the serializer writes what the config says, and counts it
-            spans = zip(numbers, starts.tolist(), stops.tolist(), strict=True)
-            return self._converted(name, [row[start:stop].copy() for row, start, stop in spans], report)
+            pass
+        spans = zip(numbers, starts.tolist(), stops.tolist(), strict=True)
+        rows = [row[start:stop].copy() for row, start, stop in spans]
+        return self._converted(name, with_literals(rows, literals), report)
 
     def _converted(self, name: str, values: list[Any], report: ConversionReport) -> Segment:
         converted = self._serializer.convert_column(name, values, report)
         return Segment(b"", encode_insides([{name: value} for value in converted]))
+
+
+def with_literals(rows: list[Any], literals: Mapping[int, Any]) -> list[Any]:
+    """Return rows with the literals of a chunk in their places."""
+    return [literals.get(place, row) for place, row in enumerate(rows)]
 
 
 def values_segment(fields: list[ValuesField], chunk: Chunk) -> Segment:
@@ -132,7 +148,7 @@ def grouped(fields: list[WrittenField]) -> list[list[WrittenField]]:
 
 def rows_per_chunk(fields: list[WrittenField]) -> int:
     """Return how many rows hold about `TOKENS_PER_CHUNK` tokens."""
-    longest = max((field.tokens.longest for field in fields if not isinstance(field, ValuesField)), default=1)
+    longest = max((field.tokens.longest for field in fields if isinstance(field, TokenField)), default=1)
     return max(1, min(ROWS_PER_CHUNK, TOKENS_PER_CHUNK // max(longest, 1)))
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.config.schema import NonFinite
-from verl_rollout_dump.dump.fields import CORE, IDENTITY, TOKENS, is_glob, matches_any, whitelisted
+from verl_rollout_dump.dump.fields import CORE, TOKENS
+from verl_rollout_dump.dump.whitelist import IDENTITY, is_glob, matches_any, whitelisted
 
 Schema = dict[str, Any]
 

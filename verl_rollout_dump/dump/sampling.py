@@ -1,71 +1,34 @@
-"""Which rollouts of a batch are written: without the padding rows, and at most `max_records` of them.
-
-Padding rows are what a trainer adds so that a batch divides evenly: copies whose response mask is zero throughout
-(verl-project/verl#7785).
-"""
+"""Which rollouts are written: every n-th step, and at most `max_records` of a step."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
-
-from verl_rollout_dump.batch.deferred import present
-from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.config.schema import SamplingConfig
 
 
-@dataclass
-class KeptRows:
-    """The rows that are written, in the batch's order, and how many are not, by reason."""
-
-    rows: list[int]
-    padding: int
-    not_sampled: int
+def is_step_wanted(step: int, config: SamplingConfig) -> bool:
+    """Return whether the rollouts of a step are written."""
+    return step % config.every_n_steps == 0
 
 
-NO_ROWS = KeptRows([], padding=0, not_sampled=0)
+def sampled_rows(n: int, step: int, uids: Any, config: SamplingConfig) -> Sequence[int]:
+    """Return the numbers of the rows that are written, in rising order.
 
-
-def kept_rows(batch: RolloutBatch, config: SamplingConfig) -> KeptRows:
-    """Choose the rows of a batch."""
-    real = all_real_rows(batch.response_mask, len(batch))
-    chosen = sample(real.rows, batch, config.max_records)
-    return replace(real, rows=chosen, not_sampled=len(real.rows) - len(chosen))
-
-
-def all_real_rows(response_mask: Any, n: int) -> KeptRows:
-    """Choose every row that is no padding."""
-    real = real_rows(present(response_mask), n)
-    return KeptRows(real, padding=n - len(real), not_sampled=0)
-
-
-def real_rows(response_mask: Any, n: int) -> list[int]:
-    """Return the rows that are no padding: those with a nonzero anywhere in their mask (n, response_length)."""
-    if response_mask is None or n == 0:
-        return list(range(n))
-    if getattr(response_mask, "is_nested", False):
-        return [row for row, mask in enumerate(response_mask.unbind()) if bool((mask != 0).any())]
-    mask = response_mask if hasattr(response_mask, "ndim") else np.asarray(response_mask)
-    # Most rows show at their first token that they are real; only the others are looked at whole.
-    starts_real = mask[:, 0].tolist() if mask.shape[1] else [False] * n
-    if all(starts_real):
-        return list(range(n))
-    return [row for row in range(n) if starts_real[row] or bool((mask[row] != 0).any())]
-
-
-def sample(rows: list[int], batch: RolloutBatch, max_records: int | None) -> list[int]:
-    """Choose `max_records` of the rows by a hash of step, uid and occurrence: the same in every run, in any order."""
-    if max_records is None or len(rows) <= max_records:
-        return rows
+    `uids` are n identities or None. The choice is by a hash of step, uid and occurrence: the same in every run and
+    for every writer, whatever the order of the batch.
+    """
+    most = config.max_records
+    if most is None or n <= most:
+        return range(n)
     seen: Counter[str] = Counter()
-    ranks: dict[int, bytes] = {}
-    for row in rows:
-        uid = "" if batch.uids is None else str(batch.uids[row])
-        key = f"{batch.step}\0{uid}\0{seen[uid]}"
-        ranks[row] = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    ranks: list[bytes] = []
+    for row in range(n):
+        uid = "" if uids is None else str(uids[row])
+        key = f"{step}\0{uid}\0{seen[uid]}"
+        ranks.append(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest())
         seen[uid] += 1
-    return sorted(sorted(rows, key=ranks.__getitem__)[:max_records])
+    return sorted(sorted(range(n), key=ranks.__getitem__)[:most])

@@ -1,27 +1,35 @@
-"""Token ids (and what goes with each token) of many rollouts, and which part of each row is real.
+"""Token ids (and other numbers per token) of many rollouts, and which part of each row is real.
 
 A padded batch is (n, length) with a mask; a jagged one is one flat array with offsets. Both stay as they are, by
-reference; what a chunk needs is cut out when the chunk is written. A mask says only where a row begins and ends:
-zeros between two real tokens (tool output, in a mask made for the loss) do not cut a response.
+reference; the writing thread cuts out what a chunk needs. A mask says only where a row begins and ends: zeros between
+two real tokens (tool output, in a mask made for the loss) do not cut a response.
+
+Lists are read row by row: the type of one row says nothing about the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from verl_rollout_dump import native
+from verl_rollout_dump.batch.deferred import DeferredRows
 from verl_rollout_dump.batch.host_copies import on_host
 from verl_rollout_dump.batch.rollout_batch import BatchError
 from verl_rollout_dump.native import Numbers
 
 
+class NotNumbersError(BatchError):
+    """Rows that should hold one number per token hold something else."""
+
+
 @dataclass
 class Chunk:
-    """Rows `first` to `last` of a batch; fields that share a mask look into it once."""
+    """Rows `first` to `last` (exclusive) of a batch; fields that share a mask read it once."""
 
     first: int
     last: int
@@ -31,12 +39,18 @@ class Chunk:
 
 @dataclass
 class TokenRows:
-    """n rows of numbers: `numbers` is (n, length) with `mask` of the same shape or None, or flat with `offsets`."""
+    """n rows of numbers.
+
+    `numbers` is (n, length) with `mask` of the same shape or None, or one flat array with `offsets` (n + 1).
+    """
 
     numbers: Numbers
     mask: Numbers | None = None
     offsets: Numbers | None = None
-    rows: Sequence[int] | None = None  # the rows that are meant, where that is not all
+    # The numbers of the rows that are written; None: all of them.
+    rows: Sequence[int] | None = None
+    # Rows that hold no numbers, by row number: the text or None that stands in their place.
+    literals: Mapping[int, str | None] = field(default_factory=dict)
 
     def __len__(self) -> int:
         if self.rows is not None:
@@ -52,7 +66,7 @@ class TokenRows:
 
     def take(self, rows: Sequence[int] | None) -> TokenRows:
         """Return the same with only these rows; None: all."""
-        return TokenRows(self.numbers, self.mask, self.offsets, rows)
+        return replace(self, rows=rows)
 
     def of(self, chunk: Chunk) -> tuple[Numbers, Numbers, Numbers]:
         """Return the rows of a chunk as (rows, length) numbers, and where each begins and ends, both (rows,)."""
@@ -70,6 +84,14 @@ class TokenRows:
             chunk.bounds[key] = bounds(self.mask[rows])
         return numbers, *chunk.bounds[key]
 
+    def literals_of(self, chunk: Chunk) -> dict[int, str | None]:
+        """Return the literals of a chunk, by their place in it."""
+        if not self.literals:
+            return {}
+        rows = self.rows if self.rows is not None else range(len(self))
+        places = enumerate(rows[chunk.first : chunk.last])
+        return {place: self.literals[row] for place, row in places if row in self.literals}
+
 
 def bounds(mask: Numbers) -> tuple[Numbers, Numbers]:
     """Return where the nonzero part of each row of a mask (rows, length) begins and ends; 0, 0 where there is none."""
@@ -85,37 +107,69 @@ def bounds(mask: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def are_token_ids(values: Any) -> bool:
-    """Whether these are token ids: a whole-number array or tensor (n, length), jagged or not, or lists of ints."""
-    if hasattr(values, "dtype"):
-        kind = getattr(values.dtype, "kind", None)
-        is_whole = kind in "iu" if kind else str(values.dtype).startswith(("torch.int", "torch.uint", "torch.long"))
-        return is_whole and values.ndim == 2
-    if not isinstance(values, (list, tuple)) or not values:
+    """Return whether these are token ids.
+
+    Ids are an integer array or tensor (n, length), jagged or not, or n rows of which at least one is a list or array
+    of integers (an empty one included) and every other is such a row, text or None.
+    """
+    if isinstance(values, DeferredRows):
         return False
-    return all(is_row_of_ids(row) for row in values)
+    kind = dtype_kind(values)
+    if kind not in ("", "O"):
+        return kind in "iu" and values.ndim == 2
+    if kind == "" and not isinstance(values, (list, tuple)):
+        return False
+    kinds = set(map(_row_kind, values))
+    return "ids" in kinds and "other" not in kinds
 
 
-def is_row_of_ids(row: Any) -> bool:
-    """Whether one row is a list or 1-D array of whole numbers; an empty one is."""
-    if hasattr(row, "dtype"):
-        return row.ndim == 1 and are_token_ids(row[None])
-    return isinstance(row, (list, tuple)) and all(type(token) is int for token in row[:1])
+def dtype_kind(values: Any) -> str:
+    """Return numpy's letter for the dtype of an array or tensor (`i`, `u`, `f`, `b`, `O`, ...); "" without a dtype."""
+    dtype = getattr(values, "dtype", None)
+    if dtype is None:
+        return ""
+    name = str(dtype).removeprefix("torch.")
+    prefixes = {"int": "i", "uint": "u", "float": "f", "bfloat": "f", "bool": "b"}
+    return getattr(dtype, "kind", None) or next((k for p, k in prefixes.items() if name.startswith(p)), "V")
+
+
+def _row_kind(row: Any) -> str:
+    """Return what a row of a list is: "ids", "text" (or None), or "other"."""
+    if row is None or isinstance(row, str):
+        return "text"
+    kind = dtype_kind(row)
+    if kind in ("i", "u"):
+        return "ids"
+    if kind not in ("", "O"):
+        return "ids" if getattr(row, "size", None) == 0 or getattr(row, "shape", None) == (0,) else "other"
+    if kind == "" and not isinstance(row, (list, tuple)):
+        return "other"
+    return "ids" if all(map(_is_integer, row[:1])) else "other"
+
+
+def _is_integer(token: Any) -> bool:
+    try:
+        operator.index(token)
+    except TypeError:
+        return False
+    return type(token) is not bool
 
 
 def token_rows(name: str, values: Any, mask: Any, host: Callable[[Any], Numbers] = on_host) -> TokenRows:
-    """Read token ids or per-token numbers as a trainer holds them, with their mask.
+    """Read token ids or other numbers per token as a trainer holds them, with their mask.
 
-    `host` makes arrays of tensors. Raises `BatchError` where the mask is of another shape.
+    `host` turns tensors into arrays. Raises `NotNumbersError` where rows hold something else, and `BatchError` where
+    the mask is of another shape.
     """
     if is_flat_jagged(values):
         return TokenRows(host(values.values()), offsets=host(values.offsets()))
     if getattr(values, "is_nested", False):
-        values = [on_host(row) for row in values.unbind()]
-    if isinstance(values, (list, tuple)):
-        rows = [on_host(row).reshape(-1) for row in values]
-        offsets = np.cumsum([0, *map(len, rows)])
-        return TokenRows(np.concatenate(rows) if rows else np.zeros(0, np.int64), offsets=offsets)
+        values, mask = list(values.unbind()), None  # a jagged row is real throughout
+    if isinstance(values, (list, tuple)) or dtype_kind(values) == "O":
+        return listed_rows(name, list(values), mask)
     numbers = host(values)
+    if numbers.ndim != 2 or numbers.dtype.kind not in "iufb":
+        raise NotNumbersError(f"{name} is {numbers.dtype} of shape {numbers.shape}; expected numbers (n, length)")
     if mask is None or getattr(mask, "is_nested", False):
         return TokenRows(numbers)
     host_mask = host(mask)
@@ -124,7 +178,49 @@ def token_rows(name: str, values: Any, mask: Any, host: Callable[[Any], Numbers]
     return TokenRows(numbers, mask=host_mask)
 
 
+def listed_rows(name: str, values: list[Any], mask: Any) -> TokenRows:
+    """Read a list of rows, each by its own type; a row that is text or None becomes a literal.
+
+    `mask` may be None, (n, length), or n rows as long as those of `values`. Raises as `token_rows`.
+    """
+    literals = {number: row for number, row in enumerate(values) if row is None or isinstance(row, str)}
+    masks = [None] * len(values) if mask is None else list(mask.unbind() if hasattr(mask, "unbind") else mask)
+    if len(masks) != len(values):
+        raise BatchError(f"{name} has {len(values)} rows and its mask {len(masks)}; expected as many")
+    rows = [
+        np.zeros(0, np.int64) if number in literals else masked(name, numbers_of(name, row), one)
+        for number, (row, one) in enumerate(zip(values, masks, strict=True))
+    ]
+    filled = [row for row in rows if row.size]
+    if len({row.dtype for row in filled}) > 1:  # joined they would be one type, which changes the digits of floats
+        raise NotNumbersError(f"the rows of {name} are of several types: {sorted({str(row.dtype) for row in filled})}")
+    offsets = np.cumsum([0, *map(len, rows)])
+    return TokenRows(np.concatenate(filled) if filled else np.zeros(0, np.int64), offsets=offsets, literals=literals)
+
+
+def numbers_of(name: str, row: Any) -> Numbers:
+    """Return one row as a flat array: integers as int64, floats in their own type. Raises `NotNumbersError`."""
+    numbers = on_host(row).reshape(-1)
+    if numbers.dtype.kind in "iub":
+        return numbers.astype(np.int64, copy=False)
+    if numbers.dtype.kind == "O" and all(map(_is_integer, numbers)):
+        return np.array([operator.index(token) for token in numbers], np.int64)
+    if numbers.dtype.kind == "f":
+        return numbers
+    raise NotNumbersError(f"a row of {name} is {row!r:.80}; expected one number per token")
+
+
+def masked(name: str, row: Numbers, mask: Any) -> Numbers:
+    """Return the real part of a row. Raises `BatchError` where its mask has another length."""
+    if mask is None:
+        return row
+    real = np.flatnonzero(on_host(mask))
+    if len(on_host(mask)) != len(row):
+        raise BatchError(f"a row of {name} has {len(row)} numbers and its mask {len(on_host(mask))}; expected as many")
+    return row[real[0] : real[-1] + 1] if real.size else row[:0]
+
+
 def is_flat_jagged(values: Any) -> bool:
-    """Whether this is a jagged tensor (n, *) whose rows lie one behind the other."""
+    """Return whether this is a jagged tensor (n, *) whose rows lie one after the other in memory."""
     is_jagged = getattr(values, "is_nested", False) and hasattr(values, "offsets")
     return is_jagged and values.ndim == 2 and values.lengths() is None and values.values().ndim == 1

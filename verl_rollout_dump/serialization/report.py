@@ -141,10 +141,13 @@ class ConversionReport:
             node = self._fields.setdefault(name, Node("", []))
         return node
 
-    def merge(self, other: ConversionReport) -> None:
-        """Add the counts of another report; the example that came first stays."""
+    def merge(self, other: ConversionReport, first_record: int = 0) -> None:
+        """Add the counts of another report; the example that came first stays.
+
+        `first_record` is the number that the other report's record 0 has in this one.
+        """
         for name, node in other._fields.items():
-            absorb(self.field(name), node)
+            absorb(self.field(name), node, first_record)
 
     def as_list(self) -> list[dict[str, JsonValue]]:
         """Return the counts as plain JSON: field, path, type, rule, lossy, count, first_record; in stable order."""
@@ -187,8 +190,8 @@ class ConversionReport:
             yield field, path, type_name, rule, tally
 
 
-def absorb(node: Node, other: Node) -> None:
-    """Add the tallies of another tree to this one."""
+def absorb(node: Node, other: Node, first_record: int) -> None:
+    """Add the tallies of another tree, whose records begin at a number of this one's, to this tree."""
     pairs = [(node, other)]
     seen = set()
     while pairs:
@@ -197,7 +200,7 @@ def absorb(node: Node, other: Node) -> None:
             continue
         seen.add(id(other))
         for kind, tally in other.tallies.items():
-            node.tally(kind, tally.first_record).count += tally.count
+            node.tally(kind, tally.first_record + first_record).count += tally.count
         pairs.extend((node.grow(key), child) for key, child in other.children.items())
 
 

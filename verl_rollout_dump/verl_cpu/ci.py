@@ -101,10 +101,6 @@ def judge(dump: Path) -> int:
     return 1 if losses else 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 RUN_RECORD = "run.json"
 # Lossy by the letter, since another type is read back, but the value is all there.
 VALUE_IS_THERE = {"key_to_text", "key_collision", "reserved_key", "non_finite_string"}
@@ -136,3 +132,7 @@ def losses_of(dump: Path) -> list[str]:
     if not report["records_written"]:
         losses.append("not one rollout was written")
     return losses
+
+
+if __name__ == "__main__":
+    sys.exit(main())

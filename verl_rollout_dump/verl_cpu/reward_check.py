@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from verl_rollout_dump.batch.rollout_batch import columns_of
+from verl_rollout_dump.batch.columns import columns_of
 from verl_rollout_dump.config import load_config
 from verl_rollout_dump.config.schema import SerializationConfig
 from verl_rollout_dump.serialization import ConversionReport, Serializer

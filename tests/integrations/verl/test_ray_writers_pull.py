@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.verl
 
 from verl_rollout_dump import RolloutDumpCallback  # noqa: E402
-from verl_rollout_dump.integrations.verl.v1 import transfer_queue_source  # noqa: E402
+from verl_rollout_dump.integrations.verl.v1 import V1Adapter  # noqa: E402
 from verl_rollout_dump.storage.lineage import lineage_parts  # noqa: E402
 
 
@@ -44,7 +44,8 @@ def test_each_writer_pulls_its_part(queue, tiny_assets, tmp_path):
     node = {"path": {"dir": str(tmp_path)}, "writer": {"mode": "ray", "shards": 4}, "on_error": "raise"}
     with RolloutDumpCallback.from_config(node) as callback:
         callback.tokenizer = tokenizer
-        callback.on_rollouts_at(transfer_queue_source(SimpleNamespace(global_steps=3), batch))
+        trainer = SimpleNamespace(global_steps=3)
+        callback.on_rollouts_at(V1Adapter().source(trainer, {"batch": batch}))
         queue.kv_clear(keys=batch.keys, partition_id="train")  # as the trainer does next
     paths = lineage_parts(tmp_path)[3]
     records = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
@@ -52,4 +53,4 @@ def test_each_writer_pulls_its_part(queue, tiny_assets, tmp_path):
     assert [(r["row"], r["score"], r["uid"], r["step"]) for r in records] == [
         (row, float(row), f"u_0_{row}", 3) for row in range(1, 13)
     ]
-    assert callback.report.records_written == 12
+    assert (callback.report.records_written, callback.report.padding_rows) == (12, 1)

@@ -1,5 +1,6 @@
 """verl's v0 trainer without Ray: its real class, a real DataProto, its own dump beside ours."""
 
+import json
 import logging
 import threading
 import types
@@ -138,15 +139,62 @@ def test_what_verl_writes_rightly_is_the_same_in_ours(trainer, proto, tmp_path, 
     golden("v0", tmp_path / "stock/7.jsonl", records)
 
 
-def test_padding_rows_are_dropped_though_they_look_real(trainer, proto, tmp_path, read_strict):
-    # verl-project/verl#7785: copies whose response mask is zero
-    proto.batch["response_mask"][2] = 0
-    before = proto.batch["attention_mask"].clone()
+def test_rejected_rows_are_written(trainer, proto, tmp_path, read_strict):
+    # verl-project/verl#6375: verl's rejection sampling makes the response mask of a row zero
+    from verl.trainer.config.algorithm import RolloutCorrectionConfig
+    from verl.trainer.ppo.rollout_corr_helper import compute_rollout_correction_and_add_to_batch
+
+    generated = torch.zeros_like(proto.batch["rollout_log_probs"]) - 1.0
+    proto.batch["rollout_log_probs"] = generated
+    proto.batch["old_log_probs"] = generated.clone()
+    proto.batch["old_log_probs"][1] -= 9.0
+    proto.batch["old_log_probs"][2] -= 9.0
+    config = RolloutCorrectionConfig(rollout_rs="seq_mean_k1", rollout_rs_threshold="0.5_2.0")
+    rejected, _ = compute_rollout_correction_and_add_to_batch(proto, config)
+    assert [bool(row.any()) for row in rejected.batch["response_mask"]] == [True, False, False]
     ours = trainer()
-    ours._log_rollout_data(proto, {"n": np.array([1, 2, 3])}, {}, "")
+    ours._log_rollout_data(rejected, {"n": np.array([1, 2, 3])}, {}, "")
     finish(ours)
-    assert [record["n"] for record in read_strict(tmp_path / "ours/7.jsonl")] == [1, 2]
-    assert torch.equal(proto.batch["attention_mask"], before)
+    records = read_strict(tmp_path / "ours/7.jsonl")
+    assert [(record["n"], record["output"]) for record in records] == list(zip([1, 2, 3], ANSWERS, strict=True))
+    assert ours._rollout_dump.hooks.callbacks[0].report.padding_rows == 0
+
+
+def generations(directory):
+    """The arguments with which a trainer dumps one rollout of its own accord."""
+    return {
+        "inputs": ["a"],
+        "outputs": ["b"],
+        "gts": ["1"],
+        "scores": [1.0],
+        "reward_extra_infos_dict": {"acc": [np.bool_(True)]},
+        "dump_path": str(directory),
+    }
+
+
+def test_the_directory_says_what_dumped_generations_are(trainer, tmp_path, read_strict):
+    # microsoft/agent-lightning#492: its trainer dumps training rollouts through _dump_generations
+    record = {"input": "a", "output": "b", "gts": "1", "score": 1.0, "step": 7, "acc": True}
+    ours = trainer(path={"validation_dir": str(tmp_path / "val")})
+    for directory in ("ours", "val", "third"):
+        ours._dump_generations(**generations(tmp_path / directory))
+    ours._rollout_dump.fire_train_end()
+    for directory in ("ours", "val", "third"):
+        assert read_strict(tmp_path / directory / "7.jsonl") == [record]
+        assert json.loads((tmp_path / directory / "run.json").read_bytes())["state"] == "complete"
+        assert not (tmp_path / directory / "superseded").exists()
+
+
+def test_a_step_that_is_dumped_twice_is_reported_in_each_split(trainer, tmp_path):
+    ours = trainer(path={"validation_dir": str(tmp_path / "val")})
+    ours._dump_generations(**generations(tmp_path / "val"))
+    ours._dump_generations(**generations(tmp_path / "ours"))
+    ours.global_steps = 8
+    ours._dump_generations(**generations(tmp_path / "ours"))
+    finish(ours)
+    reports = [json.loads((tmp_path / name / "run.json").read_bytes())["report"] for name in ("ours", "val")]
+    assert [(report["steps_written"], report["records_written"]) for report in reports] == [(2, 2), (1, 1)]
+    assert ours._rollout_dump.hooks.callbacks[0].report.steps_written == 3
 
 
 def test_tool_output_inside_a_response_is_kept(trainer, proto, tmp_path, read_strict):

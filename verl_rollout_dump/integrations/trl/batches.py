@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from verl_rollout_dump.batch.rollout_batch import RolloutBatch, Split, columns_of
+from verl_rollout_dump.batch.columns import columns_of
+from verl_rollout_dump.batch.rollout_batch import RolloutBatch, Split
 
 ROLLOUT_COLUMNS = ("prompt", "completion", "completion_ids")  # what TRL itself keeps from the reward functions
 Column: TypeAlias = "tuple[str, Sequence[Any]]"  # a name, and one value per rollout of this process

@@ -10,6 +10,7 @@ from typing import Any
 
 from verl_rollout_dump.batch.rollout_batch import Split
 from verl_rollout_dump.config import DumpConfig
+from verl_rollout_dump.errors import OnceLogger
 from verl_rollout_dump.hooks import RolloutHooks
 from verl_rollout_dump.integrations.trl.batches import (
     Reading,
@@ -38,7 +39,7 @@ class RolloutFeed:
     evaluating: list[str] = field(default_factory=list)
     waiting: dict[Split, list[Rollout]] = field(default_factory=lambda: {"train": [], "validation": []})
     steps: dict[Split, int] = field(default_factory=dict)
-    said: set[str] = field(default_factory=set)
+    log: OnceLogger = field(default_factory=lambda: OnceLogger(logger))
 
     def add(self, output: Mapping[str, Any]) -> None:
         """Take the rollouts that were just generated and scored, of all processes."""
@@ -79,10 +80,8 @@ class RolloutFeed:
                 getattr(self.hooks, hook)(*arguments)
 
     def say_once(self, message: str) -> None:
-        """Warn of something that would come again with every batch."""
-        if message not in self.said:
-            self.said.add(message)
-            logger.warning("%s (said once)", message)
+        """Warn of something that would be repeated with every batch."""
+        self.log.warning(message, message)
 
     @contextmanager
     def forgiving(self) -> Iterator[None]:
@@ -92,6 +91,8 @@ class RolloutFeed:
         except Exception as error:
             if self.config.on_error.name == "raise":
                 raise
-            if type(error).__name__ not in self.said:
-                self.said.add(type(error).__name__)
-                logger.exception("TRL's rollouts cannot be read, so they are not dumped; training goes on (said once)")
+            self.log.error(
+                type(error).__name__,
+                f"TRL's rollouts cannot be read, so they are not dumped; training goes on: {error}",
+                error,
+            )

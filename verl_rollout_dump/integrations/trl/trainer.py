@@ -29,10 +29,9 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from verl_rollout_dump.config import ConfigError, DumpConfig, load_config
-from verl_rollout_dump.dump.callback import RolloutDumpCallback
+from verl_rollout_dump.config import ConfigError, load_config
 from verl_rollout_dump.errors import DumpError
-from verl_rollout_dump.hooks import DUMP, RolloutHooks, build_callbacks
+from verl_rollout_dump.integrations.open_hooks import open_hooks
 from verl_rollout_dump.integrations.trl.batches import Scored
 from verl_rollout_dump.integrations.trl.feed import RolloutFeed
 
@@ -57,23 +56,13 @@ def dump_rollouts(trainer: Any, config: Any = None, ground_truth: str | Iterable
     if not checked.enabled:
         return
     names = (ground_truth,) if isinstance(ground_truth, str) else tuple(ground_truth)
-    hooks = open_hooks(trainer, checked) if trainer.accelerator.is_main_process else None
+    tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+    hooks = open_hooks(checked, tokenizer) if trainer.accelerator.is_main_process else None
     setattr(trainer, ATTRIBUTE, RolloutFeed(trainer, checked, hooks, names))
     if earlier is None:
         for method, wrap in WRAPPERS.items():
             setattr(trainer, method, wrap(trainer, getattr(trainer, method)))
         trainer.add_callback(step_end_callback(trainer))
-
-
-def open_hooks(trainer: Any, config: DumpConfig) -> RolloutHooks:
-    """Build the callbacks that the config names, the dump first; one whose `tokenizer` is None gets the trainer's."""
-    others: list[Any] = build_callbacks(config.callbacks)
-    tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
-    for callback in others:
-        if getattr(callback, "tokenizer", tokenizer) is None:
-            callback.tokenizer = tokenizer
-    dump = [RolloutDumpCallback.from_config(config, tokenizer=tokenizer)] if DUMP in config.callbacks else []
-    return RolloutHooks([*dump, *others])
 
 
 def check_trainer(trainer: Any) -> None:

@@ -1,30 +1,44 @@
-"""What the rollouts of verl's trainers have in common; validation, in all of them, is decoded text.
+"""What the rollouts of verl's trainers have in common.
 
-v0 (`verl_v0.py`), v1 (`verl_v1.py`) and validation give the same columns, and none changes what it reads.
+v0 (`v0.py`), v1 (`v1.py`) and text that is decoded already give the same columns, and none changes what it reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from verl_rollout_dump.batch.deferred import present
-from verl_rollout_dump.batch.rollout_batch import RolloutBatch
+from verl_rollout_dump.batch.deferred import resolved
+from verl_rollout_dump.batch.rollout_batch import RolloutBatch, Split
+from verl_rollout_dump.batch.source import RolloutSource
 from verl_rollout_dump.config import DumpConfig
 
 
-def validation_rollouts(
+class TrainerAdapter(Protocol):
+    """How the rollouts of one generation of verl's trainers are read."""
+
+    def read(self, trainer: Any, config: DumpConfig, columns: Mapping[str, Any]) -> RolloutBatch:
+        """Return the rollouts that `_log_rollout_data` got.
+
+        `columns` are its arguments `batch` and, where the trainer has it, `reward_extra_infos_dict`.
+        """
+
+    def source(self, trainer: Any, columns: Mapping[str, Any]) -> RolloutSource | None:
+        """Return a source from which the dump reads the rollouts itself; None if they are in this process."""
+
+
+def decoded_rollouts(
     trainer: Any,
-    config: DumpConfig,
+    split: Split,
     inputs: Sequence[str],
     outputs: Sequence[str],
     gts: Sequence[Any],
     scores: Sequence[float],
     reward_extra_infos_dict: Mapping[str, Any],
 ) -> RolloutBatch:
-    """Read what both trainers hand to `_dump_generations`: text that is decoded already."""
+    """Read what all trainers hand to `_dump_generations`: text that is decoded already."""
     return RolloutBatch(
         step=trainer.global_steps,
         prompts=inputs,
@@ -32,12 +46,12 @@ def validation_rollouts(
         scores=scores,
         ground_truths=gts,
         extras=without_repeated_score(dict(reward_extra_infos_dict), scores),
-        split="validation",
+        split=split,
     )
 
 
 def ground_truths(reward_models: Any) -> list[Any] | None:
-    """Return `ground_truth` out of each rollout's `reward_model` entry; None where there are none at all."""
+    """Return `ground_truth` from each rollout's `reward_model` entry; None if the trainer has no such entries."""
     if reward_models is None or len(reward_models) == 0:
         return None
     entries = list(reward_models)
@@ -47,14 +61,14 @@ def ground_truths(reward_models: Any) -> list[Any] | None:
 
 
 def without_repeated_score(extras: dict[str, Any], scores: Any) -> dict[str, Any]:
-    """Take out the extra `score` where it repeats the trainer's: verl's reward loop adds it to every dict.
+    """Return the extras without `score` if it repeats the trainer's score: verl's reward loop adds it to every dict.
 
-    Compared in float32, in which the trainer keeps its scores. Where it differs it stays an extra of its own.
+    The comparison is in float32, as the trainer keeps its scores. A score that differs stays an extra.
     """
     if "score" not in extras or scores is None:
         return extras
     try:
-        ours = np.asarray(present(scores), dtype=np.float32)
+        ours = np.asarray(resolved(scores), dtype=np.float32)
         theirs = np.asarray(extras["score"], dtype=np.float32)
     except (TypeError, ValueError):  # not numbers, so not a repetition
         return extras

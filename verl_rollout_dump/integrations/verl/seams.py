@@ -1,8 +1,8 @@
-"""The seams of verl: where its trainers are entered, in every release that can carry the plugin.
+"""The seams of verl: the methods of its trainers that are wrapped, in every release that can carry the plugin.
 
-Each row of `SEAMS` names a method, the parameters it must have, and what takes its place. Where one method of a
-trainer has others, that trainer is left alone, with one loud warning: verl then dumps by itself, as if we were not
-there. The releases behind the rows are those that the tests run against.
+Each row of `SEAMS` names a method, the parameters that it must have, and its wrapper with the adapter of its trainer.
+If one method of a trainer has other parameters, that trainer is left alone with one warning, and verl dumps by itself.
+The comment above the rows names the releases that have them, which the tests run against.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from typing import Any
 
 from verl_rollout_dump.integrations.post_import import when_imported
 from verl_rollout_dump.integrations.verl.driver import DRIVER_FUNCTIONS, resolve_before
-from verl_rollout_dump.integrations.verl.v0 import v0_rollouts
-from verl_rollout_dump.integrations.verl.v1 import v1_rollouts
+from verl_rollout_dump.integrations.verl.releases import SUPPORTED
+from verl_rollout_dump.integrations.verl.v0 import V0Adapter
+from verl_rollout_dump.integrations.verl.v1 import V1Adapter
 from verl_rollout_dump.integrations.verl.wrappers import (
     Method,
     end_dump,
     end_dump_async,
+    fire_generations,
     fire_rollouts,
-    fire_validation,
     start_dump,
 )
 
@@ -60,18 +61,18 @@ FIT = ("self",)
 
 SEAMS = (
     # 0.6.1, 0.7.1, 0.8.0, 0.9.0, 0.9.1, main
-    Seam(V0, "RayPPOTrainer", "_log_rollout_data", LOG_V0, fire_rollouts(v0_rollouts)),
-    Seam(V0, "RayPPOTrainer", "_dump_generations", DUMP, fire_validation),
+    Seam(V0, "RayPPOTrainer", "_log_rollout_data", LOG_V0, fire_rollouts(V0Adapter())),
+    Seam(V0, "RayPPOTrainer", "_dump_generations", DUMP, fire_generations),
     Seam(V0, "RayPPOTrainer", "__init__", INIT, start_dump),
     Seam(V0, "RayPPOTrainer", "fit", FIT, end_dump),
     # 0.9.0, 0.9.1, main; its subclasses (sync, colocate_async, separate_async) override none of these
-    Seam(V1, "PPOTrainer", "_log_rollout_data", LOG_V1, fire_rollouts(v1_rollouts)),
-    Seam(V1, "PPOTrainer", "_dump_generations", DUMP, fire_validation),
+    Seam(V1, "PPOTrainer", "_log_rollout_data", LOG_V1, fire_rollouts(V1Adapter())),
+    Seam(V1, "PPOTrainer", "_dump_generations", DUMP, fire_generations),
     Seam(V1, "PPOTrainer", "__init__", INIT, start_dump),
     Seam(V1, "PPOTrainer", "fit", FIT, end_dump),
     # 0.8.0
-    Seam(SYNC, "PPOTrainer", "_log_rollout_data", LOG_V1, fire_rollouts(v1_rollouts)),
-    Seam(SYNC, "PPOTrainer", "_dump_generations", DUMP, fire_validation),
+    Seam(SYNC, "PPOTrainer", "_log_rollout_data", LOG_V1, fire_rollouts(V1Adapter())),
+    Seam(SYNC, "PPOTrainer", "_dump_generations", DUMP, fire_generations),
     Seam(SYNC, "PPOTrainer", "__init__", INIT, start_dump),
     Seam(SYNC, "PPOTrainer", "fit", FIT, end_dump),
     # 0.7.1, 0.8.0, 0.9.0, 0.9.1, main; these are RayPPOTrainers with a training loop of their own
@@ -114,9 +115,10 @@ def wrap_methods(seams: list[Seam], module: ModuleType) -> None:
     if differences:
         logger.warning(
             "verl %s is not one that verl_rollout_dump knows, so verl's own dump stays in charge: %s. "
-            "Update verl-rollout-dump, or use a verl that it supports (0.6.1 to 0.9.1)",
+            "Update verl-rollout-dump, or use a verl that it supports (%s)",
             verl_version(),
             "; ".join(differences),
+            SUPPORTED,
         )
         return
     for seam in seams:

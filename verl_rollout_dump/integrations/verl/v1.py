@@ -1,50 +1,20 @@
-"""The rollouts of verl's v1 trainers (`verl/trainer/ppo/v1/trainer_base.py`): keys of what lies in TransferQueue."""
+"""The rollouts of verl's v1 trainers (`verl/trainer/ppo/v1/trainer_base.py`), which lie in TransferQueue."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
-from verl_rollout_dump.batch.rollout_batch import RolloutBatch, columns_of
-from verl_rollout_dump.batch.source import bounds
+from verl_rollout_dump.batch.columns import columns_of
+from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.config import DumpConfig
-from verl_rollout_dump.dump.fields import CORE, TOKENS, is_glob, is_whitelisted, matches_any
+from verl_rollout_dump.dump.fields import CORE, TOKENS
+from verl_rollout_dump.dump.whitelist import is_glob, is_whitelisted, matches_any
 from verl_rollout_dump.integrations.verl.common import ground_truths, without_repeated_score
 
-
-@dataclass(frozen=True)
-class TransferQueueSource:
-    """Keys in TransferQueue, with their tags. A process of the same Ray cluster reads what they stand for."""
-
-    step: int
-    partition_id: str
-    keys: Sequence[str]
-    tags: Sequence[Mapping[str, Any]]
-
-    def split(self, parts: int) -> list[TransferQueueSource]:
-        """Return the same rollouts in so many parts, in the order of their keys."""
-        tags = dict(zip(self.keys, self.tags, strict=True))
-        real = sorted((key for key in self.keys if not tags[key].get("is_padding")), key=key_order)
-        pieces = [real[first:last] for first, last in bounds(len(real), parts)]
-        return [replace(self, keys=keys, tags=[tags[key] for key in keys]) for keys in pieces]
-
-    def read(self, config: DumpConfig) -> RolloutBatch:
-        """Return the rollouts, with what the dump needs of each."""
-        trainer = SimpleNamespace(global_steps=self.step)
-        batch = SimpleNamespace(keys=list(self.keys), tags=list(self.tags), partition_id=self.partition_id)
-        return v1_rollouts(trainer, config, batch, v1_fields_of_dump(config))
-
-
-def transfer_queue_source(trainer: Any, batch: Any) -> TransferQueueSource:
-    """Describe the batch that the v1 trainer hands to `_log_rollout_data`: a KVBatchMeta."""
-    tags = batch.tags or [{}] * len(batch.keys)
-    return TransferQueueSource(trainer.global_steps, batch.partition_id, list(batch.keys), [dict(tag) for tag in tags])
-
-
-# What is asked of TransferQueue where a callback may look at everything, and what only with `fields.tokens`.
+# What is read from TransferQueue if a callback may look at everything, and what only with `fields.tokens`.
 V1_FIELDS = ("prompts", "responses", "rm_scores", "reward_model", "extra_fields")
 V1_TOKEN_FIELDS = ("rollout_log_probs",)
 # `fields.trainer`: columns of TransferQueue, and entries of each rollout's tag.
@@ -56,8 +26,53 @@ V1_TAGS = {
 }
 
 
+class V1Adapter:
+    """Reads the batches of v1's trainers: a KVBatchMeta, which names keys in TransferQueue."""
+
+    def read(self, trainer: Any, config: DumpConfig, columns: Mapping[str, Any]) -> RolloutBatch:
+        """Return the rollouts with everything that a callback may look at."""
+        return read_rollouts(self.source(trainer, columns), config, V1_FIELDS)
+
+    def source(self, trainer: Any, columns: Mapping[str, Any]) -> TransferQueueSource:
+        """Return the keys of the rollouts in the order of the records, numbers in them by value.
+
+        Rows whose tag says `is_padding` are left out and counted: they are copies that make the batch divide evenly.
+        """
+        batch = columns["batch"]
+        tags = dict(zip(batch.keys, batch.tags or [{}] * len(batch.keys), strict=True))
+        real = sorted((key for key, tag in tags.items() if not tag.get("is_padding")), key=key_order)
+        return TransferQueueSource(
+            step=trainer.global_steps,
+            partition_id=batch.partition_id,
+            uids=real,
+            tags=[dict(tags[key]) for key in real],
+            padding_rows=len(tags) - len(real),
+        )
+
+
+@dataclass(frozen=True)
+class TransferQueueSource:
+    """Keys in TransferQueue, with their tags. Any process of the same Ray cluster can read the rollouts behind them."""
+
+    step: int
+    partition_id: str
+    # The n keys `{uid}_{session}_{output}`, and the tag of each.
+    uids: Sequence[str]
+    tags: Sequence[Mapping[str, Any]]
+    padding_rows: int = 0
+
+    def take(self, rows: Sequence[int]) -> TransferQueueSource:
+        """Return a source of the chosen rollouts; the padding rows are not counted again."""
+        uids, tags = [self.uids[row] for row in rows], [self.tags[row] for row in rows]
+        return TransferQueueSource(self.step, self.partition_id, uids, tags)
+
+    def read(self, config: DumpConfig) -> RolloutBatch:
+        """Return the rollouts with the columns that the dump writes."""
+        return read_rollouts(self, config, v1_fields_of_dump(config))
+
+
 def v1_fields_of_dump(config: DumpConfig) -> tuple[str, ...]:
-    """Return what the dump needs of `V1_FIELDS`, by its whitelist."""
+    """Return those of `V1_FIELDS` that the dump needs for the fields that it writes."""
     known = {*CORE, "uid", *TOKENS, *(name for name in V1_TRAINER_FIELDS if matches_any(name, config.fields.trainer))}
     has_extras = any(is_glob(name) or name not in known for name in config.fields.include)
     unwanted = {
@@ -68,38 +83,37 @@ def v1_fields_of_dump(config: DumpConfig) -> tuple[str, ...]:
     return tuple(name for name in V1_FIELDS if not unwanted.get(name))
 
 
-def v1_rollouts(trainer: Any, config: DumpConfig, batch: Any, wanted: Sequence[str] = V1_FIELDS) -> RolloutBatch:
-    """Read what a KVBatchMeta names out of TransferQueue, in one call, before the trainer clears it.
+def read_rollouts(source: TransferQueueSource, config: DumpConfig, wanted: Sequence[str]) -> RolloutBatch:
+    """Read rollouts out of TransferQueue in one call, before the trainer clears it.
 
-    Rows whose tag says `is_padding` are left out: they are copies that make the batch divide evenly. The order is
-    that of the keys `{uid}_{session}_{output}`, numbers by value.
+    `wanted` are those of `V1_FIELDS` that are read; `fields.tokens` and `fields.trainer` add theirs.
     """
+    step, padding = source.step, source.padding_rows
+    if not source.uids:
+        return RolloutBatch(step=step, prompts=[], responses=[], scores=[], padding_rows=padding)
     transfer_queue = importlib.import_module("transfer_queue")
-    tags = dict(zip(batch.keys, batch.tags or [{}] * len(batch.keys), strict=True))
-    keys = sorted((key for key, tag in tags.items() if not tag.get("is_padding")), key=key_order)
     besides = [name for name in V1_TRAINER_FIELDS if matches_any(name, config.fields.trainer)]
     fields = [*wanted, *(V1_TOKEN_FIELDS if config.fields.tokens else ()), *besides]
-    if not keys:
-        return RolloutBatch(step=trainer.global_steps, prompts=[], responses=[], scores=[])
-    data = transfer_queue.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=fields)
+    data = transfer_queue.kv_batch_get(keys=list(source.uids), partition_id=source.partition_id, select_fields=fields)
     scores = data["rm_scores"].sum(dim=1) if "rm_scores" in data.keys() else None  # noqa: SIM118 (a TensorDict)
     extras = columns_of([reward_extras(row) for row in rows_of(data, "extra_fields")])
     return RolloutBatch(
-        step=trainer.global_steps,
+        step=step,
         prompts=data["prompts"],
         responses=data["responses"],
         scores=scores,
         ground_truths=ground_truths(rows_of(data, "reward_model")),
         extras=without_repeated_score(extras, scores),
         log_probs=data.get("rollout_log_probs") if config.fields.tokens else None,
-        uids=keys,
+        uids=list(source.uids),
         trainer_fields={name: rows_of(data, name) for name in besides if name in data.keys()}  # noqa: SIM118
-        | v1_tags(config, [tags[key] for key in keys]),
+        | v1_tags(config, source.tags),
+        padding_rows=padding,
     )
 
 
 def v1_tags(config: DumpConfig, tags: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return what `fields.trainer` asks for and the rollouts' tags have."""
+    """Return the columns of `fields.trainer` that the rollouts' tags have."""
     wanted = {name: key for name, key in V1_TAGS.items() if matches_any(name, config.fields.trainer)}
     return {name: [tag.get(key) for tag in tags] for name, key in wanted.items()}
 

@@ -1,8 +1,8 @@
 """What takes the place of verl's methods: each function here wraps one kind of method.
 
-A trainer carries its dump in an attribute. It is made when the trainer is built (so that a directory that cannot be
-written to ends the run before models are loaded), or, where the plugin came too late for that (`external_lib`) or the
-trainer does not call its base class (fully_async), at its first use.
+A trainer carries its dump in an attribute. The dump is started when the trainer is built, so that an unwritable
+directory ends the run before models are loaded. It is started at its first use if the plugin came too late for that
+(`external_lib`) or the trainer does not call its base class (fully_async).
 """
 
 from __future__ import annotations
@@ -13,41 +13,68 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from verl_rollout_dump.batch.rollout_batch import RolloutBatch
+from verl_rollout_dump.batch.rollout_batch import RolloutBatch, Split
 from verl_rollout_dump.config import DumpConfig, load_config
 from verl_rollout_dump.config.schema import OnError
-from verl_rollout_dump.hooks import DUMP, RolloutCallback, RolloutHooks, build_callbacks
-from verl_rollout_dump.integrations.verl.common import validation_rollouts
-from verl_rollout_dump.integrations.verl.v1 import transfer_queue_source
+from verl_rollout_dump.config.urls import absolute
+from verl_rollout_dump.hooks import RolloutHooks
+from verl_rollout_dump.integrations.verl.common import TrainerAdapter, decoded_rollouts
+
+if TYPE_CHECKING:  # brings the whole dump in, which most Ray processes do not need
+    from verl_rollout_dump.dump.callback import RolloutDumpCallback
 
 logger = logging.getLogger(__name__)
 
-ATTRIBUTE = "_rollout_dump"  # of a trainer: its `TrainerDump`, or None where it has none
+ATTRIBUTE = "_rollout_dump"  # of a trainer: its `TrainerDump`, or None if its config asks for none
 MARK = "_is_rollout_dump_seam"  # of a method: it is ours
 
 Method = Callable[..., Any]
-Adapter = Callable[..., RolloutBatch]
+COLUMNS: tuple[str, ...] = ("batch", "reward_extra_infos_dict")  # parameters that hold the rollouts
 
 
 @dataclass
 class TrainerDump:
-    """What we keep on a trainer: its checked config, and the callbacks that its hooks reach."""
+    """What a trainer carries: its checked config, and the callbacks that its hooks reach."""
 
     config: DumpConfig
     hooks: RolloutHooks
+    # Dumps of rollouts that the trainer wants in a directory of its own choice, by that directory.
+    elsewhere: dict[str, RolloutDumpCallback] = field(default_factory=dict)
 
     @property
-    def only_callback(self) -> Any:
-        """Our own callback, where there is no other; else None."""
-        found = self.hooks.callbacks
-        return found[0] if len(found) == 1 and hasattr(found[0], "on_rollouts_at") else None
+    def only_callback(self) -> RolloutDumpCallback | None:
+        """The dump itself if there is no other callback; None if there is."""
+        from verl_rollout_dump.dump.callback import RolloutDumpCallback
+
+        callbacks = self.hooks.callbacks
+        first = callbacks[0] if len(callbacks) == 1 else None
+        return first if isinstance(first, RolloutDumpCallback) else None
+
+    def dump_into(self, directory: str, tokenizer: Any) -> RolloutDumpCallback:
+        """Return the dump of a directory that the config does not name, started if it is not yet."""
+        from verl_rollout_dump.dump.callback import RolloutDumpCallback
+
+        if directory not in self.elsewhere:
+            path = replace(self.config.path, dir=directory, validation_dir=None)
+            self.elsewhere[directory] = RolloutDumpCallback(replace(self.config, path=path), tokenizer)
+        return self.elsewhere[directory]
+
+    def fire_train_end(self) -> None:
+        """Report to all callbacks that the training loop has returned."""
+        RolloutHooks([*self.elsewhere.values()]).fire_train_end()
+        self.hooks.fire_train_end()
+
+    def fire_train_failed(self, error: BaseException) -> None:
+        """Report to all callbacks that the training loop has raised."""
+        RolloutHooks([*self.elsewhere.values()]).fire_train_failed(error)
+        self.hooks.fire_train_failed(error)
 
 
 def dump_of(trainer: Any) -> TrainerDump | None:
-    """Return a trainer's dump, started if it is not yet; None: its config asks for none.
+    """Return a trainer's dump, started if it is not yet; None if its config asks for none.
 
     Raises `ConfigError` and `DumpError`, which end the run.
     """
@@ -58,21 +85,17 @@ def dump_of(trainer: Any) -> TrainerDump | None:
 
 
 def start(config: Any) -> TrainerDump | None:
-    """Start what the config of a trainer asks for; None: nothing, and verl's own code stays in charge."""
-    from verl_rollout_dump.dump.callback import (
-        RolloutDumpCallback,
-    )  # brings the whole dump in, which most processes need not
-
+    """Start the dump that a trainer's config asks for; None if verl's own code stays in charge."""
     checked = load_config(config)
     if not checked.enabled or (checked.path.dir is None and checked.path.validation_dir is None):
         return None
-    others = build_callbacks(checked.callbacks)
-    dump = [RolloutDumpCallback(checked)] if DUMP in checked.callbacks else []
-    return TrainerDump(checked, RolloutHooks([*dump, *others]))
+    from verl_rollout_dump.integrations.open_hooks import open_hooks  # brings the whole dump in
+
+    return TrainerDump(checked, open_hooks(checked))
 
 
 def is_hooked(trainer: Any) -> bool:
-    """Whether this trainer's rollouts come to us: its `_log_rollout_data` is ours, not a subclass's own."""
+    """Return whether this trainer's rollouts reach us: its `_log_rollout_data` is ours, not a subclass's own."""
     return getattr(type(trainer)._log_rollout_data, MARK, False)
 
 
@@ -89,11 +112,11 @@ def start_dump(original: Method) -> Method:
 
 
 def end_dump(original: Method) -> Method:
-    """Wrap `fit`: whatever way it ends, what was handed over is written before it returns."""
+    """Wrap `fit`: however it ends, what was handed over is written before it returns."""
 
     @functools.wraps(original)
     def fit(trainer: Any, *args: Any, **kwargs: Any) -> Any:
-        with telling_of_the_end(trainer):
+        with reporting_end(trainer):
             return original(trainer, *args, **kwargs)
 
     return fit
@@ -104,31 +127,25 @@ def end_dump_async(original: Callable[..., Awaitable[Any]]) -> Method:
 
     @functools.wraps(original)
     async def fit(trainer: Any, *args: Any, **kwargs: Any) -> Any:
-        with telling_of_the_end(trainer):
+        with reporting_end(trainer):
             return await original(trainer, *args, **kwargs)
 
     return fit
 
 
 @contextmanager
-def telling_of_the_end(trainer: Any) -> Iterator[None]:
-    """Tell a trainer's callbacks how its training loop ended."""
-    hooks = hooks_of(trainer)
+def reporting_end(trainer: Any) -> Iterator[None]:
+    """Report to a trainer's callbacks how its training loop ended."""
+    dump = (dump_of(trainer) if is_hooked(trainer) else None) or TrainerDump(DumpConfig(), RolloutHooks([]))
     try:
         yield
     except BaseException as error:
-        hooks.fire_train_failed(error)
+        dump.fire_train_failed(error)
         raise
-    hooks.fire_train_end()
+    dump.fire_train_end()
 
 
-def hooks_of(trainer: Any) -> RolloutHooks:
-    """Return the hooks of a trainer; without callbacks where it has no dump."""
-    dump = dump_of(trainer) if is_hooked(trainer) else None
-    return dump.hooks if dump else RolloutHooks([])
-
-
-def fire_rollouts(adapter: Adapter) -> Callable[[Method], Method]:
+def fire_rollouts(adapter: TrainerAdapter) -> Callable[[Method], Method]:
     """Wrap `_log_rollout_data(self, batch, [extras,] timing_raw, rollout_data_dir)`: fire `on_rollout_end` instead."""
 
     def wrap(original: Method) -> Method:
@@ -141,11 +158,9 @@ def fire_rollouts(adapter: Adapter) -> Callable[[Method], Method]:
                 original(trainer, *args, **kwargs)
                 return
             given = dict(zip(names, (trainer, *args), strict=False)) | kwargs
-            columns = {name: given[name] for name in ("batch", "reward_extra_infos_dict") if name in given}
+            columns = {name: given[name] for name in COLUMNS if name in given}
             started = time.perf_counter()
-            read = functools.partial(adapter, trainer, dump.config, **columns)
-            if not read_by_dump(trainer, dump, given["batch"]):
-                fire(trainer, dump, dump.hooks.fire_rollout_end, read)
+            fire_batch(trainer, dump, adapter, columns)
             # the name under which verl's own dump shows among the step's timings
             given["timing_raw"]["dump_rollout_generations"] = time.perf_counter() - started
 
@@ -155,50 +170,69 @@ def fire_rollouts(adapter: Adapter) -> Callable[[Method], Method]:
     return wrap
 
 
-def read_by_dump(trainer: Any, dump: TrainerDump, batch: Any) -> bool:
-    """Let the dump read a v1 batch itself, if it wants the step at all; False: the batch has to be read here.
+def fire_batch(trainer: Any, dump: TrainerDump, adapter: TrainerAdapter, columns: dict[str, Any]) -> None:
+    """Fire `on_rollout_end`, or let the dump read the batch itself if nobody else wants to see it.
 
-    It has to where other callbacks want to see it, and where it is v0's, which is here already. The Ray actors of
-    `writer.mode=ray` read each their part.
+    The dump reads only the columns that it writes, and only the steps that it wants. Under `writer.mode=ray` each
+    actor reads its own part.
     """
+    dump.hooks.set_tokenizer(trainer.tokenizer)  # which v1 makes only after the dump has been started
     callback = dump.only_callback
-    if callback is None or not hasattr(batch, "partition_id"):
-        return False
-    give_tokenizer(callback, trainer)
-    callback.on_rollouts_at(transfer_queue_source(trainer, batch))
-    return True
+    source = adapter.source(trainer, columns) if callback is not None else None
+    if callback is not None and source is not None:
+        callback.on_rollouts_at(source)
+        return
+    read = functools.partial(adapter.read, trainer, dump.config, columns)
+    fire(trainer, dump, dump.hooks.fire_rollout_end, read)
 
 
-def give_tokenizer(callback: RolloutCallback, trainer: Any) -> None:
-    """Give the dump the trainer's tokenizer, which v1 makes only after the dump has been started."""
-    if getattr(callback, "tokenizer", trainer.tokenizer) is None:
-        callback.tokenizer = trainer.tokenizer  # type: ignore[attr-defined]
+def fire_generations(original: Method) -> Method:
+    """Wrap `_dump_generations`: validation comes here, and training rollouts that a trainer dumps by itself.
 
-
-def fire_validation(original: Method) -> Method:
-    """Wrap `_dump_generations`: validation alone still comes here; fire `on_validation_end` instead."""
+    The directory that it is given says which of the two it is; a directory that the config does not name gets a dump
+    of its own.
+    """
 
     @functools.wraps(original)
     def dump_generations(
         trainer: Any, inputs: Any, outputs: Any, gts: Any, scores: Any, reward_extra_infos_dict: Any, dump_path: Any
     ) -> None:
         dump = dump_of(trainer)
-        if dump is None or dump.config.path.validation_dir is None:
+        if dump is None or not dump_path:
             original(trainer, inputs, outputs, gts, scores, reward_extra_infos_dict, dump_path)
             return
+        dump.hooks.set_tokenizer(trainer.tokenizer)
+        directory = absolute(str(dump_path))
+        split = split_of(trainer, dump.config, directory)
         columns = (inputs, outputs, gts, scores, reward_extra_infos_dict)
-        read = functools.partial(validation_rollouts, trainer, dump.config, *columns)
-        fire(trainer, dump, dump.hooks.fire_validation_end, read)
+        read = functools.partial(decoded_rollouts, trainer, split or "train", *columns)
+        hooks = {
+            "validation": dump.hooks.fire_validation_end,
+            "train": dump.hooks.fire_rollout_end,
+            None: lambda batch: dump.dump_into(directory, trainer.tokenizer).on_rollout_end(batch),
+        }
+        fire(trainer, dump, hooks[split], read)
 
     return dump_generations
+
+
+def split_of(trainer: Any, config: DumpConfig, directory: str) -> Split | None:
+    """Return the split whose directory this is, by the node or by verl's own keys; None if it is neither's."""
+    verls = trainer.config["trainer"]
+    places: dict[Split, tuple[Any, Any]] = {
+        "validation": (config.path.validation_dir, verls.get("validation_data_dir")),
+        "train": (config.path.dir, verls.get("rollout_data_dir")),
+    }
+    for split, (ours, theirs) in places.items():
+        if ours is not None and directory in (absolute(str(place)) for place in (ours, theirs) if place):
+            return split
+    return None
 
 
 def fire(
     trainer: Any, dump: TrainerDump, hook: Callable[[RolloutBatch], None], read: Callable[[], RolloutBatch]
 ) -> None:
     """Read the trainer's rollouts and fire a hook. A fault in reading is handled as the dump's own would be."""
-    for callback in dump.hooks.callbacks:
-        give_tokenizer(callback, trainer)
     try:
         batch = read()
     except Exception as error:
