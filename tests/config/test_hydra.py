@@ -118,7 +118,7 @@ def test_a_sweep_into_one_directory_is_refused_with_the_remedy(app, tmp_path, re
     done = app(*sweep)
     assert done.returncode == 1
     assert "job 1 of this sweep" in done.stderr and "where job 0" in done.stderr
-    assert "+rollout_dump=default rollout_dump/path=per_run" in done.stderr
+    assert "Give each job a directory of its own: rollout_dump/path=per_run\n" in done.stderr
     assert len(read_strict(tmp_path / "shared/1.jsonl")) == 1
     assert not (tmp_path / "shared/superseded").exists()
     # the first job of a later sweep may go on where the first one stopped

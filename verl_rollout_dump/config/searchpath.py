@@ -14,8 +14,9 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.plugins import Plugins
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
+from verl_rollout_dump.config.hydra_job import CONF_PACKAGE
+
 PROVIDER = "verl_rollout_dump"
-CONF_PACKAGE = "verl_rollout_dump.conf"
 
 
 class RolloutDumpSearchPath(SearchPathPlugin):

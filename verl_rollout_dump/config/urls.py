@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+from verl_rollout_dump.config.hydra_job import starting_folder
+
 SCHEME = "://"
 KNOWN = "a directory, or a URL of a store that fsspec knows (s3://, gs://, az://, hdfs://, memory://)"
 WITHOUT_BUCKET = ("memory", "file", "local")
@@ -16,8 +18,8 @@ def is_url(directory: str | None) -> bool:
 
 
 def absolute(place: str) -> str:
-    """Return a directory that does not depend on where the process stands; a URL as it is."""
-    return place if is_url(place) else str(Path(place).expanduser().absolute())
+    """Return a URL as it is, and a relative directory as seen from where the user started the command."""
+    return place if is_url(place) else str(starting_folder() / Path(place).expanduser())
 
 
 def protocol_of(url: str) -> str:

@@ -4,7 +4,7 @@
     DIR/7.jsonl.tmp              the same, not complete yet
     DIR/run.json                 what wrote the dump (see run_record.py)
     DIR/run.lock                 held while a run writes here (see directory_lock.py)
-    DIR/sweep.json               which job of a sweep writes here (see config/sweeps.py)
+    DIR/sweep.json               which job of a sweep writes here (see sweep_claim.py)
     DIR/superseded/1/7.jsonl     what attempt 1 wrote for step 7, after a later attempt wrote it again;
                                  attempt 0: a file that this package did not write
     DIR/validation/              the dump of the validations, where both are to go to the same directory
@@ -30,7 +30,6 @@ from verl_rollout_dump.storage.directory_lock import DirectoryLock
 from verl_rollout_dump.storage.existing_files import PLACEMENTS, Placing, files_kept_aside, move_aside
 from verl_rollout_dump.storage.run_record import FILENAME, RunRecord, open_record
 from verl_rollout_dump.storage.step_files import files_by_step, step_name
-from verl_rollout_dump.storage.sweep_claim import claim_for_job
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +50,6 @@ class DumpDirectory:
         self._sync = DurableSync() if config.writer.fsync else Sync()
         try:
             make_folder(path)
-            claim_for_job(path)
             self._lock = DirectoryLock(path)
         except OSError as error:
             raise DumpError(cannot_write(path, error)) from error
@@ -131,7 +129,7 @@ class DumpDirectory:
         return writer < attempt.attempt and kept > attempt.kept_before.get(str(step), 0)
 
 
-def cannot_write(path: Path, error: OSError) -> str:
+def cannot_write(path: object, error: OSError) -> str:
     """Say that a dump cannot start."""
     return (
         f"cannot write rollouts to {path}: {error.strerror or error}. Make the directory writable for this "

@@ -9,11 +9,13 @@ from typing import Any, Protocol
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.config.resolved import as_container
 from verl_rollout_dump.config.urls import absolute, is_url
+from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.storage.attempts import State
 from verl_rollout_dump.storage.compression import Pieces
-from verl_rollout_dump.storage.local_directory import DumpDirectory
+from verl_rollout_dump.storage.local_directory import DumpDirectory, cannot_write
 from verl_rollout_dump.storage.run_record import RunRecord
 from verl_rollout_dump.storage.step_files import shard_folder
+from verl_rollout_dump.storage.sweep_claim import claim_for_job
 
 VALIDATION_FOLDER = "validation"
 
@@ -57,6 +59,7 @@ def open_directories(config: DumpConfig) -> dict[str, OpenDirectory]:
     opened: dict[str, OpenDirectory] = {}
     try:
         for split, place in places.items():
+            claim(place)
             opened[split] = open_directory(place, split, config)
     except BaseException:
         for directory in opened.values():
@@ -64,6 +67,14 @@ def open_directories(config: DumpConfig) -> dict[str, OpenDirectory]:
             directory.release()
         raise
     return opened
+
+
+def claim(place: str) -> None:
+    """Claim a directory for the sweep job of this process. Raises `ConfigError`, and `DumpError` for an OSError."""
+    try:
+        claim_for_job(place)
+    except OSError as error:
+        raise DumpError(cannot_write(place, error)) from error
 
 
 def open_directory(place: str, split: str, config: DumpConfig) -> OpenDirectory:

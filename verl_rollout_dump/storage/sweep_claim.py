@@ -1,33 +1,39 @@
-"""Jobs of one Hydra sweep must not write into one directory: the first to come claims it.
+"""Two jobs of one Hydra sweep must not write into one directory: the first one claims it.
 
-Without this the second job would look like a resume of the first, and would supersede its files step by step
-(hydra-ecosystem/hydra#1817). A later sweep, or the same job started again, may go on in the directory.
+Without a claim the second job would look like a resume of the first, and would supersede its files step by step
+(hydra-ecosystem/hydra#1817). A later sweep, or the same job started again, may continue in the directory.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import Protocol
 
 from verl_rollout_dump.config.errors import ConfigError
+from verl_rollout_dump.config.hydra_job import SweepJob, current_job, own_directory_remedy
+from verl_rollout_dump.config.urls import is_url
 
 CLAIM = "sweep.json"
 
 
-@dataclass(frozen=True)
-class SweepJob:
-    """One job of a sweep: the sweep's directory, the job's number in it, and what was overridden for it."""
+class _ClaimPlace(Protocol):
+    """Where the claim of a directory is kept. The methods raise OSError."""
 
-    sweep: str
-    job: int
-    overrides: list[str]
+    def read(self) -> bytes | None:
+        """Return the content; None where no job has claimed the directory."""
+
+    def write_new(self, content: bytes) -> None:
+        """Write the content unless another job has already written its own."""
+
+    def replace(self, content: bytes) -> None:
+        """Write the content over an older one."""
 
 
-def claim_for_job(directory: Path) -> None:
-    """Claim a directory for the job of a sweep that runs in this process; outside of sweeps, do nothing.
+def claim_for_job(place: str) -> None:
+    """Claim a directory (a path or a URL) for the sweep job that runs in this process; outside of sweeps do nothing.
 
     Raises `ConfigError` where another job of the same sweep has claimed it, and OSError where the claim cannot be
     written.
@@ -35,65 +41,93 @@ def claim_for_job(directory: Path) -> None:
     ours = current_job()
     if ours is None:
         return
-    directory.mkdir(parents=True, exist_ok=True)
-    claim = directory / CLAIM
-    try:
-        write_new(claim, ours)
-    except FileExistsError:
-        if read_claim(claim).sweep != ours.sweep:  # what an earlier sweep left
-            replace(claim, ours)
-    theirs = read_claim(claim)
-    if theirs != ours and (theirs.sweep, theirs.job) != (ours.sweep, ours.job):
-        raise ConfigError([refusal(directory, ours, theirs)])
+    claim: _ClaimPlace = _StoreClaim(place) if is_url(place) else _FolderClaim(Path(place))
+    content = json.dumps(asdict(ours)).encode()
+    claim.write_new(content)
+    theirs = _parsed(claim.read(), place)
+    if theirs is None or theirs.sweep != ours.sweep:  # removed meanwhile, or left by an earlier sweep
+        claim.replace(content)
+        theirs = _parsed(claim.read(), place)
+    if theirs is not None and (theirs.sweep, theirs.job) != (ours.sweep, ours.job):
+        raise ConfigError([_refusal(place, ours, theirs)])
 
 
-def current_job() -> SweepJob | None:
-    """Return the job that Hydra runs in this process, if it belongs to a sweep."""
-    module = sys.modules.get("hydra.core.hydra_config")
-    if module is None or not module.HydraConfig.initialized():
-        return None
-    hydra = module.HydraConfig.get()
-    if hydra.mode is None or hydra.mode.name != "MULTIRUN":
-        return None
-    sweep = Path(hydra.runtime.cwd) / hydra.sweep.dir
-    return SweepJob(str(sweep), int(hydra.job.num), list(hydra.overrides.task))
-
-
-def refusal(directory: Path, ours: SweepJob, theirs: SweepJob) -> str:
-    """Say which two jobs want one directory, and what to do."""
+def _refusal(place: str, ours: SweepJob, theirs: SweepJob) -> str:
+    """Name the two jobs that want one directory, and the remedy."""
     return (
-        f"job {ours.job} of this sweep ({' '.join(ours.overrides)}) would write to {directory}, where job {theirs.job} "
-        f"({' '.join(theirs.overrides)}) already does. Give each job a directory of its own: add "
-        "+rollout_dump=default rollout_dump/path=per_run"
+        f"job {ours.job} of this sweep ({' '.join(ours.overrides)}) would write to {place}, where job {theirs.job} "
+        f"({' '.join(theirs.overrides)}) already writes. Give each job a directory of its own: {own_directory_remedy()}"
     )
 
 
-def write_new(path: Path, job: SweepJob) -> None:
-    """Write a claim that is not there yet, whole from the first moment; raises FileExistsError."""
-    temporary = write_beside(path, job)
+def _parsed(content: bytes | None, place: str) -> SweepJob | None:
+    """Return the job that a claim names; raises ConfigError where the content is not a claim."""
+    if content is None:
+        return None
     try:
-        os.link(temporary, path)
-    finally:
-        temporary.unlink()
-
-
-def replace(path: Path, job: SweepJob) -> None:
-    """Write a claim over an older one."""
-    os.replace(write_beside(path, job), path)
-
-
-def write_beside(path: Path, job: SweepJob) -> Path:
-    """Write a claim under a name of this process alone: jobs of a sweep may start at the same time."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(asdict(job)), encoding="utf-8")
-    return temporary
-
-
-def read_claim(path: Path) -> SweepJob:
-    """Read a claim; raises ConfigError where the file is none."""
-    try:
-        return SweepJob(**json.loads(path.read_text(encoding="utf-8")))
+        return SweepJob(**json.loads(content))
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            [f"{path} is not a claim of a sweep's job ({error}); remove it, or choose another directory"]
+            [f"{place}/{CLAIM} is not the claim of a sweep's job ({error}). Remove it, or choose another directory"]
         ) from error
+
+
+class _FolderClaim:
+    """The claim of a folder on this machine. It is complete from the moment in which it appears."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / CLAIM
+
+    def read(self) -> bytes | None:
+        """Return the content of the file."""
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write_new(self, content: bytes) -> None:
+        """Link the file into place, which fails where there is one."""
+        temporary = self._written_beside(content)
+        try:
+            os.link(temporary, self._path)
+        except FileExistsError:
+            return
+        finally:
+            temporary.unlink()
+
+    def replace(self, content: bytes) -> None:
+        """Rename a new file over the older one."""
+        os.replace(self._written_beside(content), self._path)
+
+    def _written_beside(self, content: bytes) -> Path:
+        """Write the content under a name of this process: jobs of a sweep may start at the same time."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._path.with_name(f"{CLAIM}.{os.getpid()}.tmp")
+        temporary.write_bytes(content)
+        return temporary
+
+
+class _StoreClaim:
+    """The claim of a folder in a remote store.
+
+    Stores have no common way to write only where nothing is. Of two jobs that start at the same moment both may
+    pass here; the lease of the directory then refuses one of them.
+    """
+
+    def __init__(self, url: str) -> None:
+        from verl_rollout_dump.storage.remote.store import Store  # imports fsspec
+
+        self._store = Store(url)
+
+    def read(self) -> bytes | None:
+        """Return the content of the object."""
+        return self._store.read(CLAIM)
+
+    def write_new(self, content: bytes) -> None:
+        """Write the object unless there is one."""
+        if self._store.read(CLAIM) is None:
+            self._store.write(CLAIM, content)
+
+    def replace(self, content: bytes) -> None:
+        """Write the object over the older one."""
+        self._store.write(CLAIM, content)

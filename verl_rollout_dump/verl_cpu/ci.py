@@ -27,6 +27,10 @@ from verl_rollout_dump.verl_cpu.train import ASSETS_ROOT, INTERRUPTED, ensure_as
 CONFIG = "ci"
 OUTPUT_ROOT = Path("outputs/ci")
 PACKAGE = "pkg://"
+RUN_RECORD = "run.json"
+# Lossy by the letter, since another type is read back, but the value is all there.
+VALUE_IS_THERE = {"key_to_text", "key_collision", "reserved_key", "non_finite_string"}
+RULE_OF = {rule.name: rule for rule in RULES}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,12 +103,6 @@ def judge(dump: Path) -> int:
         print("values were lost:", file=sys.stderr)
         print("\n".join(f"  {loss}" for loss in losses), file=sys.stderr)
     return 1 if losses else 0
-
-
-RUN_RECORD = "run.json"
-# Lossy by the letter, since another type is read back, but the value is all there.
-VALUE_IS_THERE = {"key_to_text", "key_collision", "reserved_key", "non_finite_string"}
-RULE_OF = {rule.name: rule for rule in RULES}
 
 
 def lossy_warnings(conversions: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from verl_rollout_dump.integrations.post_import import when_imported
-
-ROLLOUT_NAME = "transformers_cpu"  # the value of actor_rollout_ref.rollout.name
+from verl_rollout_dump.verl_cpu.server_config import ROLLOUT_NAME
 
 
 def register_platform(_: ModuleType) -> None:

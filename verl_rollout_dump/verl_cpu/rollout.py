@@ -13,8 +13,8 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica
 from verl.workers.rollout.utils import ensure_async_iterator
 
-from verl_rollout_dump.verl_cpu.registration import ROLLOUT_NAME
-from verl_rollout_dump.verl_cpu.server import GenerationServer, ServerConfig
+from verl_rollout_dump.verl_cpu.server import GenerationServer
+from verl_rollout_dump.verl_cpu.server_config import ROLLOUT_NAME, ServerConfig
 
 WeightBucket = dict[str, "np.ndarray[Any, Any]"]
 

@@ -6,7 +6,6 @@ import hashlib
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,28 +13,12 @@ from verl.workers.rollout.replica import TokenOutput
 
 from verl_rollout_dump.verl_cpu.batching import BatchQueue
 from verl_rollout_dump.verl_cpu.generation import BatchGenerator, Request, Response, end_tokens_of
+from verl_rollout_dump.verl_cpu.server_config import ROLLOUT_NAME, ServerConfig
 from verl_rollout_dump.verl_cpu.token_choice import SamplingParams
 
 # Why the queue's gate is closed.
 _ABORTED = "abort_all_requests"
 _LOADING = "load_weights"
-
-
-@dataclass(frozen=True)
-class ServerConfig:
-    """What the server takes out of verl's configuration."""
-
-    # actor_rollout_ref.model.path: a Hugging Face folder.
-    model_path: str
-    # actor_rollout_ref.rollout.prompt_length and .response_length, in tokens.
-    prompt_length: int
-    response_length: int
-    # actor_rollout_ref.rollout.max_num_seqs: how many requests share a batch at most.
-    max_batch: int
-    # actor_rollout_ref.rollout.seed, plus the rank of the replica.
-    seed: int
-    # actor_rollout_ref.rollout.ignore_eos.
-    ignore_eos: bool = False
 
 
 class GenerationServer:
@@ -75,7 +58,7 @@ class GenerationServer:
     ) -> TokenOutput:
         """Continue one prompt; what verl's `LLMServerClient` calls."""
         if image_data or video_data:
-            raise ValueError("The rollout backend transformers_cpu takes text only: the prompt has images or videos.")
+            raise ValueError(f"The rollout backend {ROLLOUT_NAME} takes text only: the prompt has images or videos.")
         if self._reject:
             return self._output(Response(aborted=True))
         return self._output(await self._queue.submit(self._request(prompt_ids, sampling_params)))

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from verl_rollout_dump.verl_cpu.server_config import ROLLOUT_NAME
+
 
 @dataclass(frozen=True)
 class SamplingParams:
@@ -35,13 +37,13 @@ class SamplingParams:
         unknown = sorted(set(params) - set(_SUPPORTED))
         if unknown:
             raise ValueError(
-                f"The rollout backend transformers_cpu does not know the sampling parameters {unknown}; "
+                f"The rollout backend {ROLLOUT_NAME} does not know the sampling parameters {unknown}; "
                 f"it knows {sorted(_SUPPORTED)}."
             )
         if params.get("repetition_penalty", 1.0) != 1.0:
             raise ValueError(
                 f"repetition_penalty={params['repetition_penalty']} is not supported by the rollout backend "
-                "transformers_cpu: leave it at 1.0."
+                f"{ROLLOUT_NAME}: leave it at 1.0."
             )
         temperature = float(params.get("temperature", 1.0))
         if temperature == 0:

@@ -14,8 +14,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from verl_rollout_dump.config.errors import ConfigError, bad_value
+from verl_rollout_dump.config.hydra_job import current_job
 from verl_rollout_dump.config.resolved import write_resolved
-from verl_rollout_dump.storage.sweep_claim import current_job
+from verl_rollout_dump.config.schema import DumpConfig
+from verl_rollout_dump.config.validation import NODE, TRAINER_KEYS
+from verl_rollout_dump.storage.sweep_claim import claim_for_job
 
 logger = logging.getLogger(__name__)
 
@@ -35,12 +39,24 @@ def resolve_before(name: str, also: Callable[[], None], module: ModuleType) -> N
 
     @functools.wraps(original)
     def resolved(config: Any, *args: Any, **kwargs: Any) -> Any:
-        write_resolved(config)
+        claim_directories(write_resolved(config))
         _sweep.begin_job()
         also()
         return original(config, *args, **kwargs)
 
     setattr(module, name, resolved)
+
+
+def claim_directories(config: DumpConfig) -> None:
+    """Claim the directories of a resolved config for the sweep job of this process. Raises `ConfigError`."""
+    for key in TRAINER_KEYS:
+        place = getattr(config.path, key)
+        if config.enabled and place:
+            try:
+                claim_for_job(place)
+            except OSError as error:
+                problem = bad_value(f"{NODE}.path.{key}", place, f"a directory that can be written to ({error})")
+                raise ConfigError([problem]) from error
 
 
 class Sweep:

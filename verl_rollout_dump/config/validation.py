@@ -1,0 +1,154 @@
+"""Check a resolved `rollout_dump` node against the schema, key by key and as a whole.
+
+All mistakes are collected before any is reported, so a user corrects a command line once.
+"""
+
+from __future__ import annotations
+
+import string
+from enum import Enum
+from typing import Any, cast
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from verl_rollout_dump.config import errors
+from verl_rollout_dump.config.schema import DumpConfig
+from verl_rollout_dump.config.urls import url_problem
+
+NODE = "rollout_dump"
+# verl's own keys, which switch the dump on; they apply wherever the node does not say otherwise.
+TRAINER_KEYS = {"dir": "trainer.rollout_data_dir", "validation_dir": "trainer.validation_data_dir"}
+# The smallest and the largest value allowed, and how to say it. 200: orjson stops at 254 levels.
+RANGES: dict[str, tuple[int, int | None]] = {
+    "serialization.max_depth": (1, 200),
+    "serialization.max_chars": (1, None),
+    "serialization.max_elements": (1, None),
+    "sampling.every_n_steps": (1, None),
+    "sampling.max_records": (1, None),
+    "writer.max_pending": (1, None),
+    "writer.max_pending_bytes": (1, None),
+    "writer.retry_seconds": (0, None),
+    "writer.timeout_seconds": (1, None),
+    "writer.shards": (1, 9999),
+    "writer.shard": (0, 9998),
+}
+
+
+def check(node: Any) -> DumpConfig:
+    """Check a resolved node against the schema and return it as dataclasses; raise all mistakes together."""
+    schema = OmegaConf.structured(DumpConfig)
+    problems: list[str] = []
+    set_values(schema, node, problems)
+    problems += out_of_range(schema) + bad_filename(schema) + unusable_url(schema) + no_such_shard(schema)
+    if problems:
+        raise errors.ConfigError(problems)
+    return cast(DumpConfig, OmegaConf.to_object(schema))
+
+
+def set_values(schema: DictConfig, node: dict[str, Any], problems: list[str], path: str = "") -> None:
+    """Set each value of the node in the schema, and note each one that it does not take."""
+    known = OmegaConf.select(schema, path) if path else schema
+    for key, value in node.items():
+        full = errors.join(path, str(key))
+        if key not in known:
+            problems.append(errors.unknown_key(errors.join(NODE, path), str(key), [str(k) for k in known]))
+        elif not isinstance(known[key], DictConfig):
+            set_value(schema, full, value, problems)
+        elif isinstance(value, dict):
+            set_values(schema, value, problems, full)
+        else:
+            problems.append(errors.not_a_node(errors.join(NODE, full), value))
+
+
+def set_value(schema: DictConfig, key: str, value: Any, problems: list[str]) -> None:
+    """Set one leaf; where the schema refuses, note why, in words that fit the kind of leaf."""
+    default = OmegaConf.select(schema, key)
+    try:
+        OmegaConf.update(schema, key, NORMALIZED.get((key, value), value) if is_plain(value) else value)
+    except OmegaConfBaseException:
+        full = errors.join(NODE, key)
+        choices = CHOICES.get(key)
+        problems.append(
+            errors.bad_choice(full, value, choices)
+            if choices
+            else errors.bad_value(full, value, EXPECTED[type(default)])
+        )
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value can be looked up in a table."""
+    return value is None or isinstance(value, str)
+
+
+def out_of_range(schema: DictConfig) -> list[str]:
+    """Return a problem for each number outside of `RANGES`."""
+    problems = []
+    for key, (low, high) in RANGES.items():
+        value = OmegaConf.select(schema, key)
+        if value is not None and (value < low or (high is not None and value > high)):
+            allowed = f"from {low} to {high}" if high is not None else f"of at least {low}"
+            problems.append(errors.bad_value(errors.join(NODE, key), value, f"a whole number {allowed}"))
+    return problems
+
+
+def bad_filename(schema: DictConfig) -> list[str]:
+    """Return a problem if the template of the file name is none, leaves the directory, or names no step."""
+    key, template = f"{NODE}.path.filename", schema.path.filename
+    try:
+        names = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+        shown = template.format(step=7)
+    except (ValueError, KeyError, IndexError):
+        return [errors.bad_value(key, template, "a template with {step} as its only placeholder")]
+    if names != {"step"}:
+        return [errors.bad_value(key, template, "a template with {step} in it")]
+    if "/" in shown or "\\" in shown or "\0" in shown or shown.startswith("."):
+        return [errors.bad_value(key, template, "a plain file name inside the directory")]
+    if not shown.endswith(".jsonl"):
+        return [errors.bad_value(key, template, "a name that ends in .jsonl")]
+    return []
+
+
+def unusable_url(schema: DictConfig) -> list[str]:
+    """Return a problem for each directory that is the URL of a store which cannot be reached from here."""
+    problems = [(key, url_problem(schema.path[key])) for key in TRAINER_KEYS if schema.path[key]]
+    return [
+        errors.bad_value(f"{NODE}.path.{key}", schema.path[key], expected) for key, expected in problems if expected
+    ]
+
+
+def no_such_shard(schema: DictConfig) -> list[str]:
+    """Return a problem if a writer's own number is not one of those that the writers have."""
+    shard, shards = schema.writer.shard, schema.writer.shards
+    if shard < shards:
+        return []
+    return [errors.bad_value(f"{NODE}.writer.shard", shard, f"a number below writer.shards, which is {shards}")]
+
+
+def choices_of(schema: DictConfig, path: str = "") -> dict[str, list[str]]:
+    """Return the choices of every key whose type is an enum, read off the schema."""
+    found: dict[str, list[str]] = {"writer.compression": [*COMPRESSIONS]}
+    for key in OmegaConf.select(schema, path) if path else schema:
+        full = errors.join(path, str(key))
+        value = OmegaConf.select(schema, full)
+        if isinstance(value, DictConfig):
+            found |= choices_of(schema, full)
+        elif isinstance(value, Enum):
+            found[full] = [member.name for member in type(value)]
+    return found
+
+
+COMPRESSIONS = ["null", "zstd", "gzip"]  # null is the default, so the schema's value does not show its enum
+# What Hydra makes of a value on a command line, where that is not what was meant.
+NORMALIZED: dict[tuple[str, Any], Any] = {
+    ("serialization.non_finite", None): "null",
+    ("writer.compression", "null"): None,
+}
+EXPECTED: dict[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "text",
+    type(None): "text, a whole number or null",
+    ListConfig: "a list of names, such as ['*']",
+}
+CHOICES = choices_of(OmegaConf.structured(DumpConfig))
