@@ -4,9 +4,14 @@ import csv
 import json
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from record_tables import BAD_LINES, RANDOM_RECORDS, line, same
 
 from verl_rollout_dump.analysis.convert import FORMATS, convert_dump
-from verl_rollout_dump.reader import DumpReadError, open_dump
+from verl_rollout_dump.reader import DumpReadError, arrow, open_dump
+from verl_rollout_dump.reader.arrow import arrow_batches, arrow_schema
+from verl_rollout_dump.serialization import decode_markers
 
 parquet = pytest.importorskip("pyarrow.parquet")
 RECORDS = [
@@ -79,6 +84,63 @@ def test_pandas_and_polars(dump):
     assert frame["raw"][0] == b"\x00\xff"
     pytest.importorskip("polars")
     assert dump.to_polars()["score"].to_list() == [1.0, 0.5, None]
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(st.one_of(RANDOM_RECORDS.map(line), BAD_LINES), min_size=1, max_size=12))
+def test_parquet_and_back(write_step, tmp_path, lines):
+    dump = open_dump(write_step("3.jsonl", b"".join(one + b"\n" for one in lines)))
+    (tmp_path / "3.parquet").unlink(missing_ok=True)
+    schema = arrow_schema(dump)
+    assume(schema.columns)
+    converted = convert_dump(dump, tmp_path / "3.parquet", "parquet")
+    back = [row.record for row in open_dump(tmp_path / "3.parquet").rows()]
+    assert (converted.records, converted.as_text) == (len(back), schema.as_text)
+    for row, record in zip(dump.rows(), back, strict=True):
+        for name in schema.columns:
+            stored = row.record.get(name)
+            value = stored if name in schema.as_text else decode_markers(stored)
+            assert same(value, decode_markers(record.get(name)), name, schema.as_text), (name, stored)
+
+
+@pytest.mark.parametrize(
+    ("values", "cells", "as_text"),
+    [
+        ([2**60 + 1, 0.5], [str(2**60 + 1), "0.5"], ["x"]),
+        ([2**53, 0.5], [2.0**53, 0.5], []),
+        ([2**64 - 1, 1], [2**64 - 1, 1], []),
+        ([2**64 - 1, -1], [str(2**64 - 1), "-1"], ["x"]),
+        ([{"a": 1, "b": 1}, {"a": "s", "b": 2}], [{"a": "1", "b": 1}, {"a": '"s"', "b": 2}], ["x.a"]),
+        ([[1, "s"], [None]], [["1", '"s"'], [None]], ["x[]"]),
+        ([True, 1], ["true", "1"], ["x"]),
+        ([float("nan"), "s"], ["NaN", '"s"'], ["x"]),
+    ],
+)
+def test_mixed_values_lose_nothing(write_step, tmp_path, values, cells, as_text):
+    dump = open_dump(write_step("1.jsonl", [{"x": value} for value in values]))
+    assert convert_dump(dump, tmp_path / "x.parquet", "parquet").as_text == as_text
+    assert parquet.read_table(tmp_path / "x.parquet")["x"].to_pylist() == cells
+
+
+def test_bytes_of_parquet_are_bytes(write_step, tmp_path):
+    dump = open_dump(write_step("1.jsonl", [{"raw": {"$bytes": "AP8="}, "n": 1.5}]))
+    convert_dump(dump, tmp_path / "1.parquet", "parquet")
+    assert list(open_dump(tmp_path / "1.parquet")) == [{"raw": b"\x00\xff", "n": 1.5}]
+
+
+def test_pandas_rounds_nothing(write_step):
+    pandas = pytest.importorskip("pandas")
+    records = [{"n": 2**60 + 1, "u": 2**64 - 1, "x": 2**60 + 1}, {"n": None, "u": None, "x": 0.5}]
+    frame = open_dump(write_step("1.jsonl", records)).to_pandas()
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "UInt64", "object"]
+    assert (frame["n"][0], frame["u"][0], list(frame["x"])) == (2**60 + 1, 2**64 - 1, [2**60 + 1, 0.5])
+    assert frame["n"][1] is pandas.NA
+
+
+def test_batches_are_bounded_by_bytes(write_step, monkeypatch):
+    monkeypatch.setattr(arrow, "BYTES_PER_BATCH", 5_000)
+    dump = open_dump(write_step("1.jsonl", [{"output": "x" * 2_000}] * 10))
+    assert [batch.num_rows for batch in arrow_batches(dump, arrow_schema(dump))] == [3, 3, 3, 1]
 
 
 @pytest.mark.parametrize("form", FORMATS)

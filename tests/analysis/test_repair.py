@@ -49,6 +49,11 @@ def test_lines(repaired, tmp_path):
         (["3", 4], [3, 4]),
         (["3", "three"], ["3", "three"]),
         (["007"], ["007"]),
+        (["3.10", "2.5"], ["3.10", "2.5"]),  # str() makes no "3.10": somebody wrote it so
+        (["1e5"], ["1e5"]),
+        (["-0"], ["-0"]),
+        (["1e-05", "2.0", "inf"], [1e-05, 2.0, None]),
+        (["0.1", "0.100000024"], [0.1, 0.100000024]),  # the shortest texts of a float64 and of a float32
         (["True", "False", None], [True, False, None]),
         (["True", "maybe"], ["True", "maybe"]),
         (["tensor([1., 2.])", "tensor([[1, 2],\n        [3, 4]], device='cuda:0')"], [[1.0, 2.0], [[1, 2], [3, 4]]]),

@@ -22,7 +22,7 @@ from verl_rollout_dump.reader.optional_imports import require
 
 
 class Converted(NamedTuple):
-    """What was written. `as_text` names the columns written as JSON text, since their values have several types."""
+    """What was written. `as_text` names the columns and parts of columns (dots, `[]`) written as JSON text."""
 
     records: int
     as_text: list[str]
@@ -50,7 +50,7 @@ def write_batches(dump: Dump, schema: ArrowSchema, writer: Any) -> Converted:
     for batch in arrow_batches(dump, schema):
         writer.write_batch(batch)
         records += batch.num_rows
-    return Converted(records, sorted(schema.as_text))
+    return Converted(records, schema.as_text)
 
 
 def write_datasets(dump: Dump, target: Path) -> Converted:

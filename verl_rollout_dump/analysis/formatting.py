@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -33,7 +34,10 @@ def one_line(text: str, longest: int) -> str:
 
 def json_text(value: Any) -> str:
     """Return a value as one line of strict JSON. NaN becomes null; a type that JSON lacks becomes its `str`."""
-    return orjson.dumps(value, default=str, option=_JSON_OPTIONS).decode()
+    try:
+        return orjson.dumps(value, default=str, option=_JSON_OPTIONS).decode()
+    except TypeError:  # an integer beyond 64 bits
+        return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
 
 
 def sparkline(values: Sequence[float | None], width: int = 40) -> str:

@@ -17,7 +17,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-INTEGER = re.compile(r"-?(0|[1-9]\d{0,18})")
+import numpy as np
+
+INTEGER = re.compile(r"0|-?[1-9]\d{0,18}")
 FLOAT = re.compile(r"-?\d+\.\d*([eE][-+]?\d+)?|-?\d+[eE][-+]?\d+|-?inf|nan")
 TENSOR = re.compile(r"(?:tensor|array)\((?P<body>.*?)(?P<facts>(,\s*\w+=[^\[\]]*)*)\)", re.DOTALL)
 ARRAY_TEXT = re.compile(r"\[[-+\d.eE\s\[\]naifTruFls]*\]", re.DOTALL)
@@ -37,7 +39,7 @@ def text_kind(text: str) -> str | None:
     if len(text) <= LONGEST:
         if text in ("True", "False"):
             return TEXT_BOOLEAN
-        if INTEGER.fullmatch(text) or FLOAT.fullmatch(text):
+        if INTEGER.fullmatch(text) or (FLOAT.fullmatch(text) and is_text_of_float(text)):
             return TEXT_NUMBER
     if text.startswith(("tensor(", "array(")) and text.endswith(")"):
         return TEXT_ELIDED if "..." in text else TEXT_TENSOR
@@ -46,6 +48,16 @@ def text_kind(text: str) -> str | None:
     if text.startswith("[") and " " in text and "," not in text and ARRAY_TEXT.fullmatch(text):
         return TEXT_TENSOR
     return None
+
+
+def is_text_of_float(text: str) -> bool:
+    """Return whether `str()` makes a text of a number: of a float, or of a NumPy float16 or float32.
+
+    "3.10" and "1e5" are no such texts: somebody wrote them so, and they stay text.
+    """
+    number = float(text)
+    with np.errstate(over="ignore"):
+        return text in (str(number), str(np.float32(number)), str(np.float16(number)))
 
 
 @lru_cache(maxsize=4096)

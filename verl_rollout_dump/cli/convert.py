@@ -42,4 +42,4 @@ def convert(
     out = console()
     out.print(f"{output}: {converted.records} records as {form}")
     if converted.as_text:
-        out.print(f"as JSON text, having no one type: {', '.join(converted.as_text)}")
+        out.print(f"as JSON text, since the values have several types: {', '.join(converted.as_text)}")

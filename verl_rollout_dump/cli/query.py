@@ -10,10 +10,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from verl_rollout_dump.analysis.formatting import one_line
-from verl_rollout_dump.cli.arguments import AsJson, Directory
+from verl_rollout_dump.analysis.formatting import one_line, printable
+from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory
 from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.progress import progress_bar
 
 ROWS_SHOWN = 100
 LONGEST_CELL = 120  # characters
@@ -35,8 +36,10 @@ def query(
     """
     from verl_rollout_dump.analysis.query import run_query
 
-    with opened_dump(directory) as dump:
-        names, cursor = run_query(dump, sql)
+    with opened_dump(directory) as dump, progress_bar("reading", dump.size) as advance:
+        names, cursor, notes = run_query(dump, sql, WORKERS, advance)
+    for note in notes:
+        typer.echo(f"verl-rollout-dump: {printable(note)}", err=True)
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in cursor.fetchall()])
     elif as_csv:

@@ -1,108 +1,195 @@
-"""Records as Arrow batches of one schema, streaming: one pass finds the types, a second one makes the batches.
+"""Records as Arrow batches of one schema: one pass finds the types, a second one makes the batches.
 
-Integers and floats in one column become floats, null goes with anything, objects become structs with the keys of all,
-lists stay lists. What Arrow has no one type for (a number here and a text there, an empty object, an integer beyond
-64 bits, a complex number) becomes JSON text; `ArrowSchema.as_text` names those columns.
+    boolean, text, bytes, list, object     bool, string, binary, list, struct with the fields of all objects
+    integers                               int64, uint64 if one needs it
+    integers and other numbers             float64, if every integer is exact in it (up to 2**53)
+    null throughout                        string: `datasets` and Parquet readers know no null type
+    anything else                          JSON text: mixed kinds, integers beyond 64 bits, objects without fields
+
+If only a part of an object or list has mixed kinds, only that part becomes JSON text. `ArrowSchema.as_text` names the
+columns and parts that are JSON text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
-import orjson
-
+from verl_rollout_dump.reader.exact_json import exact_json
 from verl_rollout_dump.reader.optional_imports import require
 from verl_rollout_dump.reader.parsing import Record
-from verl_rollout_dump.reader.rows import RowSource
+from verl_rollout_dump.reader.rows import Row
+from verl_rollout_dump.reader.value_types import DumpTypes, Kind, ValueType, is_marker
 from verl_rollout_dump.serialization import decode_markers
 
 if TYPE_CHECKING:
     import pyarrow
 
 ROWS_PER_BATCH = 2048
+BYTES_PER_BATCH = 8 << 20  # of lines; a single longer line is a batch of its own
+_EXACT_IN_FLOAT = 2**53
+Convert = Callable[[Any], Any]
 
 
-class ArrowSchema(NamedTuple):
-    """The schema of a dump, and the columns whose values are written as JSON text."""
+class TableSource(Protocol):
+    """What a table is made of: rows that can be streamed again, and the types of their columns. `Dump` is one."""
 
-    schema: pyarrow.Schema
-    as_text: frozenset[str]
+    def rows(self) -> Iterator[Row]:
+        """Stream the records from the first one."""
+        ...
 
-
-def raw_batches(source: RowSource) -> Iterator[list[Record]]:
-    """Yield the records of a dump, some at a time, markers not decoded."""
-    records = (row.record for row in source.rows())
-    while some := list(islice(records, ROWS_PER_BATCH)):
-        yield some
+    def types(self) -> DumpTypes:
+        """Return the types of all columns."""
+        ...
 
 
-def arrow_schema(source: RowSource) -> ArrowSchema:
-    """Read a dump through and find the types of its columns."""
-    pyarrow = require("pyarrow", "finding the types of a dump")
-    types: dict[str, Any] = {}
-    for records in raw_batches(source):
-        for name in dict.fromkeys(key for record in records for key in record):
-            found = type_of_values(pyarrow, decode_markers([record.get(name) for record in records]))
-            types[name] = joined_type(pyarrow, types.get(name, pyarrow.null()), found)
-    as_text = frozenset(name for name, kind in types.items() if kind is None)
-    # A column that is null throughout is written as text: `datasets` and Parquet readers know no null type.
-    fields = [
-        (name, pyarrow.string() if kind is None or pyarrow.types.is_null(kind) else kind)
-        for name, kind in types.items()
-    ]
-    return ArrowSchema(pyarrow.schema(fields), as_text)
+class ColumnPlan:
+    """How the values of a column become Arrow: the type, and a function for stored values (None: as they are)."""
+
+    def __init__(self, kind: pyarrow.DataType, convert: Convert | None = None) -> None:
+        self.type = kind
+        self.convert = convert
 
 
-def type_of_values(pyarrow: Any, values: list[Any]) -> Any:
-    """Return the Arrow type of values, or None where there is no one type for them."""
-    try:
-        kind = pyarrow.array(values).type
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError, OverflowError):
-        return numeric_type(pyarrow, values)
-    return None if has_empty_struct(pyarrow, kind) else kind
+@dataclass
+class ArrowSchema:
+    """The columns of a table. `as_text` names the columns and parts (dots, `[]`) whose values are JSON text."""
+
+    columns: dict[str, ColumnPlan] = field(default_factory=dict)
+    as_text: list[str] = field(default_factory=list)
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The Arrow schema."""
+        pyarrow = require("pyarrow", "a table of Arrow")
+        return pyarrow.schema([(name, plan.type) for name, plan in self.columns.items()])
 
 
-def numeric_type(pyarrow: Any, values: list[Any]) -> Any:
-    """Return a float type where all values are numbers (Arrow refuses some mixtures), else None."""
-    kinds = {type(value) for value in values if value is not None}
-    return pyarrow.float64() if kinds == {int, float} else None
+def arrow_schema(source: TableSource) -> ArrowSchema:
+    """Read all records and return the schema of their table. Raises `MissingPackageError`, `DumpReadError`."""
+    return SchemaPlanner().plan(source.types().columns)
 
 
-def has_empty_struct(pyarrow: Any, kind: Any) -> bool:
-    """Say whether a type holds an object without keys, which Parquet cannot write."""
-    if pyarrow.types.is_struct(kind):
-        return kind.num_fields == 0 or any(has_empty_struct(pyarrow, field.type) for field in kind)
-    return bool(pyarrow.types.is_list(kind)) and has_empty_struct(pyarrow, kind.value_type)
+class SchemaPlanner:
+    """Turns the types of columns into Arrow types."""
+
+    def __init__(self) -> None:
+        self._arrow = require("pyarrow", "a table of Arrow")
+        self._as_text: list[str] = []
+        self._rules: dict[frozenset[Kind], Callable[[ValueType, str], ColumnPlan | None]] = {
+            frozenset(): lambda kind, path: ColumnPlan(self._arrow.string()),
+            frozenset((Kind.BOOLEAN,)): lambda kind, path: ColumnPlan(self._arrow.bool_()),
+            frozenset((Kind.TEXT,)): lambda kind, path: ColumnPlan(self._arrow.string()),
+            frozenset((Kind.BYTES,)): lambda kind, path: ColumnPlan(self._arrow.binary()),
+            frozenset((Kind.NUMBER,)): lambda kind, path: ColumnPlan(self._arrow.float64()),
+            frozenset((Kind.INTEGER,)): self._integer,
+            frozenset((Kind.INTEGER, Kind.NUMBER)): self._number,
+            frozenset((Kind.LIST,)): self._list,
+            frozenset((Kind.OBJECT,)): self._object,
+        }
+
+    def plan(self, columns: dict[str, ValueType]) -> ArrowSchema:
+        """Return the schema of columns."""
+        plans = {name: self._column(kind, name) for name, kind in columns.items()}
+        return ArrowSchema(plans, sorted(self._as_text))
+
+    def has_usable_names(self, names: list[str]) -> bool:
+        """Return whether an object's fields can be the fields of a struct; else the object becomes JSON text."""
+        return bool(names)
+
+    def _column(self, kind: ValueType, path: str) -> ColumnPlan:
+        rule = self._rules.get(frozenset(kind.kinds))
+        plan = rule(kind, path) if rule else None
+        if plan is None:
+            self._as_text.append(path)
+            return ColumnPlan(self._arrow.string(), json_text)
+        if kind.has_markers:
+            plan.convert = _after_decoding(plan.convert)
+        return plan
+
+    def _integer(self, kind: ValueType, path: str) -> ColumnPlan | None:
+        if kind.low >= -(2**63) and kind.high < 2**63:
+            return ColumnPlan(self._arrow.int64())
+        return ColumnPlan(self._arrow.uint64()) if kind.low >= 0 and kind.high < 2**64 else None
+
+    def _number(self, kind: ValueType, path: str) -> ColumnPlan | None:
+        is_exact = max(-kind.low, kind.high) <= _EXACT_IN_FLOAT
+        return ColumnPlan(self._arrow.float64(), _float) if is_exact else None
+
+    def _list(self, kind: ValueType, path: str) -> ColumnPlan:
+        items = self._column(kind.items or ValueType(), f"{path}[]")
+        return ColumnPlan(self._arrow.list_(items.type), items.convert and _for_items(items.convert))
+
+    def _object(self, kind: ValueType, path: str) -> ColumnPlan | None:
+        if kind.has_too_many_fields or not self.has_usable_names(list(kind.fields)):
+            return None
+        plans = {name: self._column(inner, f"{path}.{name}") for name, inner in kind.fields.items()}
+        converts = {name: plan.convert for name, plan in plans.items() if plan.convert is not None}
+        struct = self._arrow.struct([(name, plan.type) for name, plan in plans.items()])
+        return ColumnPlan(struct, _for_fields(converts) if converts else None)
 
 
-def joined_type(pyarrow: Any, known: Any, found: Any) -> Any:
-    """Return the type that holds both, or None where none does."""
-    if known is None or found is None:
-        return None
-    one, other = (pyarrow.schema([("column", kind)]) for kind in (known, found))
-    try:
-        return pyarrow.unify_schemas([one, other], promote_options="permissive").field(0).type
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
-        return None
+def json_text(value: Any) -> str | None:
+    """Return a stored value as JSON text; None for null. NaN and infinities are written as Python writes them."""
+    return None if value is None else exact_json(value).decode()
 
 
-def arrow_batches(source: RowSource, schema: ArrowSchema) -> Iterator[pyarrow.RecordBatch]:
-    """Stream a dump as batches of a schema that `arrow_schema` found."""
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _for_items(convert: Convert) -> Convert:
+    return lambda value: None if value is None else [convert(item) for item in value]
+
+
+def _for_fields(converts: dict[str, Convert]) -> Convert:
+    def convert_fields(value: Any) -> Any:
+        if value is None:
+            return None
+        return {**value, **{name: convert(value[name]) for name, convert in converts.items() if name in value}}
+
+    return convert_fields
+
+
+def _after_decoding(convert: Convert | None) -> Convert:
+    def decode(value: Any) -> Any:
+        decoded = decode_markers(value) if isinstance(value, dict) and is_marker(value) else value
+        return decoded if convert is None else convert(decoded)
+
+    return decode
+
+
+def arrow_batches(source: TableSource, schema: ArrowSchema) -> Iterator[pyarrow.RecordBatch]:
+    """Stream the records as batches of at most `ROWS_PER_BATCH` rows and about `BYTES_PER_BATCH` bytes of lines."""
+    require("pyarrow", "a table of Arrow")
+    for records in record_batches(source.rows()):
+        yield arrow_batch(records, schema)
+
+
+def record_batches(rows: Iterator[Row]) -> Iterator[list[Record]]:
+    """Yield the records of rows, some at a time."""
+    records: list[Record] = []
+    size = 0
+    for row in rows:
+        records.append(row.record)
+        size += row.size
+        if len(records) >= ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
+            yield records
+            records, size = [], 0
+    if records:
+        yield records
+
+
+def arrow_batch(records: list[Record], schema: ArrowSchema) -> pyarrow.RecordBatch:
+    """Return records as one batch."""
     pyarrow = require("pyarrow", "a table of Arrow")
-    for records in raw_batches(source):
-        arrays = [
-            pyarrow.array(column_values(records, field.name, schema.as_text), type=field.type)
-            for field in schema.schema
-        ]
-        yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema.schema)
+    arrays = [column_array(records, name, plan) for name, plan in schema.columns.items()]
+    return pyarrow.RecordBatch.from_arrays(arrays, schema=schema.schema)
 
 
-def column_values(records: Iterable[Record], name: str, as_text: frozenset[str]) -> list[Any]:
-    """Return the values of a column: decoded, or as JSON text."""
+def column_array(records: list[Record], name: str, plan: ColumnPlan) -> pyarrow.Array:
+    """Return the values of a column, null where a record lacks it."""
+    pyarrow = require("pyarrow", "a table of Arrow")
     values = [record.get(name) for record in records]
-    if name not in as_text:
-        decoded: list[Any] = decode_markers(values)
-        return decoded
-    return [None if value is None else orjson.dumps(value).decode() for value in values]
+    return pyarrow.array(values if plan.convert is None else map(plan.convert, values), type=plan.type)

@@ -28,6 +28,7 @@ from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_prog
 from verl_rollout_dump.reader.parsing import Record, parse_line
 from verl_rollout_dump.reader.rows import Row, read_rows
 from verl_rollout_dump.reader.streams import read_span
+from verl_rollout_dump.reader.value_types import DumpTypes, types_of_dump
 from verl_rollout_dump.serialization import decode_markers
 
 
@@ -228,6 +229,13 @@ class Dump:
             if file.step in (step, None):
                 index = self.index_of(file)
                 yield file, index, index.rows_of(step)
+
+    def types(self, workers: int = 1, on_progress: OnProgress = ignore_progress) -> DumpTypes:
+        """Read all records and return the types of their columns; see `value_types`."""
+        types = types_of_dump(self._files, workers, on_progress)
+        for file, line in types.unreadable:
+            self._note_unreadable_row(file, line)
+        return types
 
     def to_arrow(self) -> Any:
         """Return all records as a `pyarrow.Table`; nested values stay nested. Needs pyarrow."""

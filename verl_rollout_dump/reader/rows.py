@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from verl_rollout_dump.reader.errors import DumpReadError
 from verl_rollout_dump.reader.files import DumpFile
 from verl_rollout_dump.reader.index import step_of_record
-from verl_rollout_dump.reader.lines import read_lines
+from verl_rollout_dump.reader.lines import Line, read_lines
 from verl_rollout_dump.reader.parsing import Record, excerpt, record_of
 from verl_rollout_dump.reader.streams import open_stream
 
@@ -28,14 +27,7 @@ class Row:
     path: Path
     line: int
     record: Record
-
-
-class RowSource(Protocol):
-    """Anything whose records can be streamed more than once; `Dump` is one."""
-
-    def rows(self) -> Iterator[Row]:
-        """Stream the records from the first one."""
-        ...
+    size: int = 0  # bytes of the line
 
 
 OnUnreadable = Callable[[DumpFile, int], None]  # called with a file and the number of a line that is not a record
@@ -50,22 +42,35 @@ def read_rows(
     steps: Collection[int] | None = None,
     on_unreadable: OnUnreadable = _ignore_unreadable,
 ) -> Iterator[Row]:
-    """Yield the readable records of files, of some steps or all. Lines that are not records are skipped."""
+    """Yield the readable records of files, of some steps or all.
+
+    Lines that are not records are skipped, and so is the rest of a file that cannot be read to its end;
+    `on_unreadable` is called for each.
+    """
     counts: Counter[int] = Counter()
     for file in files:
         if steps is not None and file.step is not None and file.step not in steps:
             continue
+        for line, record in _records_of(file, on_unreadable):
+            step = step_of_record(record, file)
+            if steps is None or step in steps:
+                yield Row(step, counts[step], file.path, line.number, record, line.length)
+            counts[step] += 1
+
+
+def _records_of(file: DumpFile, on_unreadable: OnUnreadable) -> Iterator[tuple[Line, Record]]:
+    number = 0
+    try:
         with open_stream(file.path) as stream:
             for line in read_lines(stream):
+                number = line.number
                 record = record_of(line)
-                if not isinstance(record, dict):
-                    if record is not None:
-                        on_unreadable(file, line.number)
-                    continue
-                step = step_of_record(record, file)
-                if steps is None or step in steps:
-                    yield Row(step, counts[step], file.path, line.number, record)
-                counts[step] += 1
+                if isinstance(record, dict):
+                    yield line, record
+                elif record is not None:
+                    on_unreadable(file, number)
+    except (DumpReadError, OSError):
+        on_unreadable(file, number + 1)
 
 
 def read_records(path: Path) -> Iterator[Record]:

@@ -9,13 +9,15 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterator
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-import orjson
-
 from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.exact_json import exact_json
 from verl_rollout_dump.reader.optional_imports import require
+from verl_rollout_dump.serialization.markers import bytes_marker
 
 BLOCK = 4 << 20  # bytes read at a time
 ROWS_PER_READ = 256
@@ -97,9 +99,21 @@ def open_parquet(path: Path) -> BinaryIO:
 
 
 def parquet_lines(file: Any) -> Iterator[bytes]:
-    """Yield the rows of a Parquet file as JSON lines, `ROWS_PER_READ` at a time."""
+    """Yield the rows of a Parquet file as JSON lines, `ROWS_PER_READ` at a time.
+
+    Bytes become `$bytes` markers and decimals numbers; NaN and infinities stay what they are, as Python writes them.
+    """
     for batch in file.iter_batches(batch_size=ROWS_PER_READ):
-        yield b"".join(orjson.dumps(row, default=str) + b"\n" for row in batch.to_pylist())
+        yield b"".join(exact_json(row, _json_of_parquet) + b"\n" for row in batch.to_pylist())
+
+
+def _json_of_parquet(value: Any) -> Any:
+    """Return the JSON form of a value of a type that Parquet has and JSON lacks."""
+    if isinstance(value, bytes):
+        return bytes_marker(value)
+    if isinstance(value, Decimal):
+        return float(value)
+    return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
 OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
