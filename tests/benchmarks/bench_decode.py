@@ -54,7 +54,7 @@ def sides_of(tokenizer: Any, batch: Ids) -> dict[str, Callable[[], list[Any]]]:
         "decode_batch, unpadded": partial(
             in_chunks, Batch(tokenizer.backend_tokenizer, True, None, each_row).json_rows, batch
         ),
-        f"ours: {decoder.way}": partial(in_chunks, decoder.json_rows, batch),
+        f"ours: {decoder.method}": partial(in_chunks, decoder.json_rows, batch),
     }
 
 

@@ -49,7 +49,7 @@ def test_a_row_alone_in_python_that_changes_the_text():
         ids, skip_special_tokens=skip_special_tokens
     ).strip()
     decoder = text_decoder(tokenizer)
-    assert decoder.way == "decode"
+    assert decoder.method == "decode"
     assert "disagrees" in decoder.why
     ids = plain.__self__.encode("  a b  ")
     assert rows_of(decoder, [ids]) == ["a b"]
@@ -58,7 +58,7 @@ def test_a_row_alone_in_python_that_changes_the_text():
 def test_a_decoder_of_the_same_steps_with_other_settings():
     tokenizer = byte_fallback(decoders.Sequence([decoders.Replace("▁", "_"), decoders.ByteFallback(), decoders.Fuse()]))
     decoder = text_decoder(tokenizer)
-    assert decoder.way == "decode_batch"
+    assert decoder.method == "decode_batch"
     ids = tokenizer.encode("hello world")
     assert rows_of(decoder, [ids]) == [tokenizer.decode(ids, skip_special_tokens=True)]
 
@@ -69,7 +69,7 @@ def test_a_vocabulary_that_cannot_be_read():
             raise OSError("no file")
 
     decoder = text_decoder(Broken())
-    assert decoder.way == "decode"
+    assert decoder.method == "decode"
     assert "no file" in decoder.why
     assert rows_of(decoder, [[97, 98]]) == ["ab"]
 

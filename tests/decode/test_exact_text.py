@@ -121,9 +121,9 @@ def test_realistic_rows_in_many_blocks_without_c(kind, monkeypatch):
 def test_takes_its_way(kind):
     tokenizer_of(kind)  # skips what is not installed
     decoder = decoder_of(kind, True)
-    assert decoder.way == KINDS[kind][1], decoder.why
+    assert decoder.method == KINDS[kind][1], decoder.why
     assert decoder.refused_ids == 0
-    assert ("agrees with tokenizer.decode" in decoder.why) == (decoder.way != "decode")
+    assert ("agrees with tokenizer.decode" in decoder.why) == (decoder.method != "decode")
 
 
 def test_no_rows():

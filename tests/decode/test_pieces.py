@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from verl_rollout_dump import native
 from verl_rollout_dump.decode import pieces_numpy
 from verl_rollout_dump.decode.json_text import COMPLETING, SEPARATORS, is_whole
-from verl_rollout_dump.decode.pieces import ASKED, COMPLETES_SEPARATOR, SPLIT, pieces_by_id
+from verl_rollout_dump.decode.pieces import COMPLETES_SEPARATOR, SPLIT, UNKNOWN
 from verl_rollout_dump.decode.pieces_native import NativePieces
 from verl_rollout_dump.decode.pieces_numpy import NumpyPieces
+from verl_rollout_dump.decode.table import pieces_by_id
 
 PIECES = [bytes(range(33, 33 + length)) for length in range(90)] + [b"x" * 300, b"y" * 16, b"z" * 32, "é".encode()]
 
@@ -24,7 +25,7 @@ both = pytest.mark.parametrize("make", [in_c, NumpyPieces], ids=["c", "numpy"])
 
 
 def table(make, pieces=PIECES, marks=None):
-    return make([*pieces, b""], [*(marks or [0] * len(pieces)), ASKED])
+    return make([*pieces, b""], [*(marks or [0] * len(pieces)), UNKNOWN])
 
 
 def side_by_side(rows):
@@ -72,15 +73,15 @@ def test_one_table_joins_small_and_large_rows_in_turn(make):
 @both
 @pytest.mark.parametrize("ids", [[-1, 3], [3, len(PIECES)], [3, 2**62], [-(2**63), 3]])
 def test_an_id_outside_is_the_last_piece(make, ids):
-    assert join(make, [[1, 2], ids]) == ([PIECES[1] + PIECES[2], PIECES[3]], [0, ASKED])
+    assert join(make, [[1, 2], ids]) == ([PIECES[1] + PIECES[2], PIECES[3]], [0, UNKNOWN])
 
 
 @both
 def test_marks_are_those_of_all_pieces_of_a_row(make):
     marks = [0] * len(PIECES)
-    marks[3], marks[50], marks[0] = ASKED, COMPLETES_SEPARATOR, ASKED
+    marks[3], marks[50], marks[0] = UNKNOWN, COMPLETES_SEPARATOR, UNKNOWN
     rows, together = join(make, [[1, 2], [], [3, 50, 3], [3], [50] * 3, [0]], marks=marks)
-    assert together == [0, 0, ASKED | COMPLETES_SEPARATOR, ASKED, COMPLETES_SEPARATOR, ASKED]
+    assert together == [0, 0, UNKNOWN | COMPLETES_SEPARATOR, UNKNOWN, COMPLETES_SEPARATOR, UNKNOWN]
     assert rows[2] == PIECES[3] + PIECES[50] + PIECES[3]
 
 

@@ -6,7 +6,7 @@ escaped beforehand, and the joined pieces are the escaped text even where a toke
 Joining millions of pieces is one loop in C (`native/join.c`), or a handful of numpy calls (`pieces_numpy.py`).
 
 What a table cannot know alone it asks: rows with an id it does not vouch for go through the tokenizer itself, rows
-cut inside a character are mended as the tokenizer mends them. Whether a tokenizer may take the table is decided by
+cut inside a character are repaired as the tokenizer mends them. Whether a tokenizer may take the table is decided by
 comparing both on every id and on adversarial samples, never by its name; those that may not take the Rust
 `decode_batch` on a copy of their own, or `decode` row by row.
 """

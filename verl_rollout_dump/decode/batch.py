@@ -26,10 +26,10 @@ class Batch:
 
     name = "decode_batch"
 
-    def __init__(self, backend: Any, skip_special_tokens: bool, finish: TextChange | None, ask: EachRow) -> None:
+    def __init__(self, backend: Any, skip_special_tokens: bool, finish: TextChange | None, fallback: EachRow) -> None:
         self._backend = copy.deepcopy(backend)
         self._skip_special_tokens = skip_special_tokens
-        self._finish, self._ask = finish, ask
+        self._finish, self._fallback = finish, fallback
 
     def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Sequence[Row]:
         """Return each row's text as the body of a JSON string."""
@@ -38,7 +38,7 @@ class Batch:
             texts = self._backend.decode_batch(rows, skip_special_tokens=self._skip_special_tokens)
         except BaseException as error:  # one id beyond 32 bits is enough: then each row answers for itself
             raise_unless_refusal(error)
-            return [self._ask.json_row(row) for row in rows]
+            return [self._fallback.json_row(row) for row in rows]
         if self._finish is not None:
             texts = map(self._finish, texts)
         return [json_text(text) for text in texts]

@@ -18,7 +18,7 @@ from verl_rollout_dump.decode.table import Table, raw_pieces
 from verl_rollout_dump.decode.vocabulary import read_vocabulary, rust_tokenizer
 
 
-class Way(Protocol):
+class Decoder(Protocol):
     """One way of decoding."""
 
     name: str
@@ -28,7 +28,7 @@ class Way(Protocol):
 
 
 # What is compared: a sentence about it, the way (made late, since making it costs), the samples for it.
-Candidate = tuple[str, Callable[[], Way], Iterable[list[Sample]]]
+Candidate = tuple[str, Callable[[], Decoder], Iterable[list[Sample]]]
 
 
 class TextDecoder:
@@ -37,7 +37,7 @@ class TextDecoder:
     def __init__(self, tokenizer: Any, skip_special_tokens: bool) -> None:
         self._tokenizer, self._skip_special_tokens = tokenizer, skip_special_tokens
         self._each_row = EachRow(tokenizer, skip_special_tokens)
-        self._chosen: Way | None = None
+        self._chosen: Decoder | None = None
         self._why = ""
         self._lock = threading.Lock()
 
@@ -56,7 +56,7 @@ class TextDecoder:
             self._prepared()
 
     @property
-    def way(self) -> str:
+    def method(self) -> str:
         """The way chosen: `table`, `decode_batch` or `decode`."""
         with self._lock:
             return self._prepared().name
@@ -72,7 +72,7 @@ class TextDecoder:
         """How many ids the tokenizer has refused."""
         return self._each_row.refused_ids
 
-    def _prepared(self) -> Way:
+    def _prepared(self) -> Decoder:
         if self._chosen is None:
             self._chosen, self._why = choose(self._tokenizer, self._skip_special_tokens, self._each_row)
         return self._chosen
@@ -83,7 +83,7 @@ def text_decoder(tokenizer: Any, skip_special_tokens: bool = True) -> TextDecode
     return TextDecoder(tokenizer, skip_special_tokens)
 
 
-def choose(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> tuple[Way, str]:
+def choose(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> tuple[Decoder, str]:
     """Return the first way that agrees with the tokenizer, and why it is that one."""
     reasons: list[str] = []
     try:
@@ -109,7 +109,7 @@ def candidates(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> 
         pieces = raw_pieces(vocabulary, rule, skip_special_tokens)
         for suffix, clean_up in clean_ups.items():
             finishes = [finish for finish in (rule.finish, clean_up and on_bytes(clean_up)) if finish]
-            table = partial(Table, pieces, rule.mend, finishes, each_row)
+            table = partial(Table, pieces, rule.repair, finishes, each_row)
             yield f"a {rule.name} table{suffix}", table, samples(vocabulary, pieces)
     backend = rust_tokenizer(tokenizer)
     if backend is not None:
@@ -126,7 +126,7 @@ def _clean_ups(tokenizer: Any) -> dict[str, TextChange | None]:
     return {"": None}
 
 
-def first_difference(way: Way, each_row: EachRow, groups: Iterable[list[Sample]]) -> str | None:
+def first_difference(way: Decoder, each_row: EachRow, groups: Iterable[list[Sample]]) -> str | None:
     """Return the first sample on which the way differs from `tokenizer.decode`, in words; None if there is none."""
     for group in groups:
         answers = {tuple(sample): each_row.answer(sample) for sample in group}

@@ -16,7 +16,7 @@ SPLIT = native.SPLIT
 # A split piece that may complete a line separator, which then has to be escaped; in C it is looked whether it does.
 COMPLETES_SEPARATOR = native.COMPLETES_SEPARATOR
 # A piece that is not known: what it says has to be asked of the tokenizer.
-ASKED = 4
+UNKNOWN = 4
 
 
 class Joined(NamedTuple):
@@ -34,11 +34,3 @@ class Pieces(Protocol):
 
         `ids` is (n, length); the last piece stands for every id that is none of the others.
         """
-
-
-def pieces_by_id(pieces: list[bytes], marks: list[int]) -> Pieces:
-    """Return what joins these pieces fastest here."""
-    from verl_rollout_dump.decode.pieces_native import NativePieces
-    from verl_rollout_dump.decode.pieces_numpy import NumpyPieces
-
-    return NumpyPieces(pieces, marks) if native.library is None else NativePieces(native.library, pieces, marks)

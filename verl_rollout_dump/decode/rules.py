@@ -82,7 +82,7 @@ class Rule:
     # None: rows with this token are asked of the tokenizer.
     piece: Callable[[str], bytes | None]
     # What is done to a row that is not UTF-8; None: it is asked of the tokenizer.
-    mend: RowChange | None
+    repair: RowChange | None
     # What is done to every row at the end.
     finish: RowChange | None = None
 

@@ -145,7 +145,7 @@ class RolloutDumpCallback(RolloutCallback):
         """Return the dump, started if it is not yet (the callback has travelled)."""
         if self._started is None:
             self._started = DUMPS[self.config.writer.mode](self.config, self._tokenizer)
-            open_dumps.add(self._started)
+            open_dumps.add(self._started, self.config.path)
         return self._started
 
     def _end(self, state: State) -> None:

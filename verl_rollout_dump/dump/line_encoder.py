@@ -26,8 +26,7 @@ from verl_rollout_dump.dump.snapshot_fields import TextField, TokenArrayField, T
 from verl_rollout_dump.dump.token_rows import Chunk, TokenRows
 from verl_rollout_dump.native import Integers, NotFinite, NumberRows, Numbers, Text
 from verl_rollout_dump.serialization import ConversionReport, Serializer, encode_insides
-from verl_rollout_dump.serialization.report import kind_of
-from verl_rollout_dump.serialization.rule import Rule
+from verl_rollout_dump.serialization.rule import Rule, kind_of
 from verl_rollout_dump.storage.compression import Pieces
 
 TOKENS_PER_CHUNK = 1 << 20

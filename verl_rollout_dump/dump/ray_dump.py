@@ -46,7 +46,7 @@ class WritingActor:
     @functools.cached_property
     def _dump(self) -> LocalDump:
         dump = LocalDump(self._config, self._tokenizer)
-        open_dumps.add(dump)
+        open_dumps.add(dump, self._config.path)
         return dump
 
     def open(self) -> None:

@@ -19,6 +19,8 @@ import threading
 from types import FrameType
 from typing import Protocol
 
+from verl_rollout_dump.config.schema import PathConfig
+from verl_rollout_dump.config.urls import is_url
 from verl_rollout_dump.storage.attempts import State
 
 logger = logging.getLogger(__name__)
@@ -46,13 +48,15 @@ class OpenDumps:
         self._closes_early = False
         atexit.register(self.close_all)
 
-    def add(self, dump: Endable) -> None:
-        """From now on the dump is ended when the process is."""
+    def add(self, dump: Endable, path: PathConfig) -> None:
+        """End a dump, which writes to the directories of `path`, when the process ends."""
         if self._pid != os.getpid():
             self._dumps.clear()  # they are those of the parent of this process
             self._pid = os.getpid()
         self._dumps[id(dump)] = dump
         self._watch_sigterm()
+        if any(is_url(place) for place in (path.dir, path.validation_dir) if place):
+            self._close_before_executors()
 
     def remove(self, dump: Endable) -> None:
         """The dump has ended."""
@@ -60,7 +64,7 @@ class OpenDumps:
         if not self._dumps and is_main_thread() and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
             signal.signal(signal.SIGTERM, self._previous)  # type: ignore[arg-type]
 
-    def close_before_executors(self) -> None:
+    def _close_before_executors(self) -> None:
         """Close when the main thread ends, while executors still take work: clients of remote stores need them.
 
         `atexit` is too late for that, and Python has no public name for this moment; else steps stay in the spool.

@@ -8,55 +8,52 @@ which prints them so; float16 by numpy, once per bit pattern.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import orjson
 
-from verl_rollout_dump.serialization import markers, rule
-from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization import markers, outcomes
+from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.values import JsonValue
-
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
 
 RecordOf: TypeAlias = Callable[[int], int]
 
 NUMBER_KINDS = frozenset("biufc")
 
 
-def numbers(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+def numbers(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return an array (any shape; dtype bool, integer, float or complex) as nested lists of numbers."""
-    return BY_KIND[array.dtype.kind](walk, array, node, name, record_of)
+    return BY_KIND[array.dtype.kind](context, array, node, name, record_of)
 
 
-def exact(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+def exact(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return bools or integers: numpy has none beyond 64 bits."""
     return array.tolist()  # type: ignore[no-any-return]
 
 
-def floats(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+def floats(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return floats; what is not finite is replaced and counted."""
     finite = np.isfinite(array)
     shortest = SHORTEST.get(array.dtype.itemsize)
     if shortest is None:
-        return longdoubles(walk, array, node, name, record_of)
+        return longdoubles(context, array, node, name, record_of)
     if finite.all():
         return shortest(array)  # type: ignore[no-any-return]
     flat: list[Any] = shortest(np.where(finite, array, array.dtype.type(0)).ravel())
-    replace_non_finite(walk, flat, array, ~finite, node, name, record_of)
+    replace_non_finite(context, flat, array, ~finite, node, name, record_of)
     return nested(flat, array.shape)  # type: ignore[no-any-return]
 
 
 def replace_non_finite(
-    walk: Walk, flat: list[Any], array: np.ndarray, where: np.ndarray, node: Node, name: str, record_of: RecordOf
+    context: Context, flat: list[Any], array: np.ndarray, where: np.ndarray, node: Node, name: str, record_of: RecordOf
 ) -> None:
     """Put into `flat` what stands for the numbers of `array` that are not finite."""
-    record, values = walk.record, array.ravel()
+    record, values = context.record, array.ravel()
     for position in np.flatnonzero(where.ravel()).tolist():
-        walk.record = record_of(position)
-        flat[position] = walk.non_finite(float(values[position]), name, node)
-    walk.record = record
+        context.record = record_of(position)
+        flat[position] = context.non_finite(float(values[position]), name, node)
+    context.record = record
 
 
 def doubles(array: np.ndarray) -> Any:
@@ -84,35 +81,35 @@ def shortest_halves(array: np.ndarray) -> Any:
 SHORTEST: dict[int, Callable[[np.ndarray], Any]] = {2: shortest_halves, 4: shortest_singles, 8: doubles}
 
 
-def longdoubles(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+def longdoubles(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return numbers of extended precision."""
-    record, flat = walk.record, []
+    record, flat = context.record, []
     for position, number in enumerate(array.ravel()):
-        walk.record = record_of(position)
-        flat.append(longdouble(walk, number, node, name))
-    walk.record = record
+        context.record = record_of(position)
+        flat.append(longdouble(context, number, node, name))
+    context.record = record
     return nested(flat, array.shape)  # type: ignore[no-any-return]
 
 
-def longdouble(walk: Walk, number: np.longdouble, node: Node, name: str) -> JsonValue:
+def longdouble(context: Context, number: np.longdouble, node: Node, name: str) -> JsonValue:
     """Return one number of extended precision: a float if it is one, all digits if not, its text out of range."""
     with np.errstate(over="ignore", under="ignore"):
         double = float(number)
     if double == number or not np.isfinite(number):
-        return walk.number(double, name, node)
+        return context.number(double, name, node)
     digits = str(number)
     if np.isinf(double):
-        walk.note(rule.OUT_OF_RANGE, name, node)
+        context.note(outcomes.OUT_OF_RANGE, name, node)
         return markers.marker(name, "out of the range of a double", {"text": digits})
-    walk.note(rule.WIDE_FLOAT, name, node)
+    context.note(outcomes.WIDE_FLOAT, name, node)
     return orjson.Fragment(digits)
 
 
-def complexes(walk: Walk, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+def complexes(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return complex numbers as markers of their two parts."""
     array = np.ascontiguousarray(array).reshape(array.shape)
-    real: Any = numbers(walk, array.real.ravel(), node, name, record_of)
-    imaginary: Any = numbers(walk, array.imag.ravel(), node, name, record_of)
+    real: Any = numbers(context, array.real.ravel(), node, name, record_of)
+    imaginary: Any = numbers(context, array.imag.ravel(), node, name, record_of)
     return nested(list(map(markers.complex_marker, real, imaginary)), array.shape)  # type: ignore[no-any-return]
 
 
@@ -139,7 +136,7 @@ def nested(flat: list[Any], shape: tuple[int, ...]) -> Any:
     return flat
 
 
-BY_KIND: dict[str, Callable[[Walk, np.ndarray, Node, str, RecordOf], JsonValue]] = {
+BY_KIND: dict[str, Callable[[Context, np.ndarray, Node, str, RecordOf], JsonValue]] = {
     "b": exact,
     "i": exact,
     "u": exact,

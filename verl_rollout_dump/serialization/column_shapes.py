@@ -11,15 +11,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from verl_rollout_dump.serialization import lists, markers
 from verl_rollout_dump.serialization.arrays import RecordOf
-from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.values import JsonValue
-
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
 
 # So many different sets of keys may a column have.
 GROUPS = 16
@@ -32,9 +29,9 @@ class Atoms:
 
     values: list[Any]
 
-    def convert(self, walk: Walk, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
+    def convert(self, context: Context, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
         """Return the values as JSON-ready."""
-        return lists.one_by_one(walk, self.values, node, depth, record_of)
+        return lists.one_by_one(context, self.values, node, depth, record_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +41,10 @@ class Table:
     keys: tuple[str, ...]
     columns: list[Shape]
 
-    def convert(self, walk: Walk, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
+    def convert(self, context: Context, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
         """Return the dicts, their values JSON-ready."""
         done = [
-            column.convert(walk, node.grow(key), depth + 1, record_of)
+            column.convert(context, node.grow(key), depth + 1, record_of)
             for key, column in zip(self.keys, self.columns, strict=True)
         ]
         keys = self.keys
@@ -61,10 +58,12 @@ class Nested:
     ends: list[int]
     items: Shape
 
-    def convert(self, walk: Walk, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
+    def convert(self, context: Context, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
         """Return the lists, their items JSON-ready."""
         ends = self.ends
-        flat = self.items.convert(walk, node.grow(None), depth + 1, lambda place: record_of(bisect_right(ends, place)))
+        flat = self.items.convert(
+            context, node.grow(None), depth + 1, lambda place: record_of(bisect_right(ends, place))
+        )
         return [flat[start:end] for start, end in zip([0, *ends], ends)]  # noqa: B905 (the last has no successor)
 
 
@@ -75,11 +74,11 @@ class Groups:
     size: int
     members: list[tuple[list[int], Shape]]
 
-    def convert(self, walk: Walk, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
+    def convert(self, context: Context, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
         """Return the values in their own order."""
         out: list[JsonValue] = [None] * self.size
         for places, shape in self.members:
-            done = shape.convert(walk, node, depth, lambda place, places=places: record_of(places[place]))  # type: ignore[misc]
+            done = shape.convert(context, node, depth, lambda place, places=places: record_of(places[place]))  # type: ignore[misc]
             for place, value in zip(places, done, strict=True):
                 out[place] = value
         return out
@@ -88,7 +87,7 @@ class Groups:
 Shape: TypeAlias = "Atoms | Table | Nested | Groups"
 
 
-def survey(walk: Walk, values: list[Any], depth: int, ancestors: frozenset[int]) -> Shape | None:
+def survey(context: Context, values: list[Any], depth: int, ancestors: frozenset[int]) -> Shape | None:
     """Return how to convert values at once, None if they must be walked through one by one.
 
     `ancestors` are the identities of all containers around them, in any row: one that is met again may be a cycle.
@@ -96,31 +95,31 @@ def survey(walk: Walk, values: list[Any], depth: int, ancestors: frozenset[int])
     kinds = set(map(type, values))
     if kinds <= lists.ATOMS:
         return Atoms(values)
-    if depth >= walk.max_depth or not kinds <= SURVEYED:
+    if depth >= context.max_depth or not kinds <= SURVEYED:
         return None
     # Keys of other types are left alone here: to compare them may call anything.
     if not set(map(type, chain.from_iterable(value for value in values if type(value) is dict))) <= {str}:
         return None
     if len(kinds) > 1:
-        return survey_groups(walk, values, depth, ancestors)
+        return survey_groups(context, values, depth, ancestors)
     if not ancestors.isdisjoint(map(id, values)):
         return None
-    if walk.max_elements is not None and max(map(len, values)) > walk.max_elements:
+    if context.max_elements is not None and max(map(len, values)) > context.max_elements:
         return None
     if kinds == {dict}:
-        return survey_dicts(walk, values, depth, ancestors)
+        return survey_dicts(context, values, depth, ancestors)
     ends, items = list(accumulate(map(len, values))), list(chain.from_iterable(values))
     if lists.ATOMS.issuperset(map(type, items)):
         return Nested(ends, Atoms(items))
-    shape = survey(walk, items, depth + 1, ancestors.union(map(id, values)))
+    shape = survey(context, items, depth + 1, ancestors.union(map(id, values)))
     return None if shape is None else Nested(ends, shape)
 
 
-def survey_dicts(walk: Walk, values: list[dict[Any, Any]], depth: int, ancestors: frozenset[int]) -> Shape | None:
+def survey_dicts(context: Context, values: list[dict[Any, Any]], depth: int, ancestors: frozenset[int]) -> Shape | None:
     """Return how to convert dicts of text keys: at once if they have the same keys, in the same order."""
     keys = tuple(values[0])
     if set(map(tuple, values)) != {keys}:
-        return survey_groups(walk, values, depth, ancestors)
+        return survey_groups(context, values, depth, ancestors)
     if not keys or not all(map(str.isascii, keys)) or markers.RESERVED.fullmatch(keys[0]):
         return None
     around = None
@@ -130,14 +129,14 @@ def survey_dicts(walk: Walk, values: list[dict[Any, Any]], depth: int, ancestors
             columns.append(Atoms(column))
             continue
         around = around or ancestors.union(map(id, values))
-        shape = survey(walk, column, depth + 1, around)
+        shape = survey(context, column, depth + 1, around)
         if shape is None:
             return None
         columns.append(shape)
     return Table(keys, columns)
 
 
-def survey_groups(walk: Walk, values: list[Any], depth: int, ancestors: frozenset[int]) -> Shape | None:
+def survey_groups(context: Context, values: list[Any], depth: int, ancestors: frozenset[int]) -> Shape | None:
     """Return how to convert values of several kinds, or dicts of several sets of keys."""
     places: dict[Any, list[int]] = {}
     for place, value in enumerate(values):
@@ -147,7 +146,7 @@ def survey_groups(walk: Walk, values: list[Any], depth: int, ancestors: frozense
             return None
     members: list[tuple[list[int], Shape]] = []
     for group in places.values():
-        shape = survey(walk, [values[place] for place in group], depth, ancestors)
+        shape = survey(context, [values[place] for place in group], depth, ancestors)
         if shape is None:
             return None
         members.append((group, shape))

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from verl_rollout_dump.serialization import keys, markers, rule
-from verl_rollout_dump.serialization.report import Node, kind_of
-from verl_rollout_dump.serialization.rule import Rule
+from verl_rollout_dump.config.schema import SerializationConfig
+from verl_rollout_dump.serialization import keys, markers, outcomes
+from verl_rollout_dump.serialization.rule import Entry, Node, Rule, kind_of
+from verl_rollout_dump.serialization.rulebook import Rulebook
 from verl_rollout_dump.serialization.text import non_finite_text, repair_text, without_addresses
-from verl_rollout_dump.serialization.values import ConversionError, JsonValue, type_name
-
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.rulebook import Entry, Rulebook
+from verl_rollout_dump.serialization.type_names import type_name
+from verl_rollout_dump.serialization.values import ConversionError, JsonValue
 
 
-class Walk:
+class Conversion:
     """One conversion, of a value or of a column; `record` is the index of the row it is at."""
 
     __slots__ = ("active", "book", "entries", "field", "max_depth", "max_elements", "plain", "record", "whole")
@@ -66,7 +65,7 @@ class Walk:
                 return self.too_deep(value, node)
             if self.max_elements is not None and entry.elements(value) > self.max_elements:
                 reason = f"more than max_elements {self.max_elements}"
-                return self.cut(rule.TOO_MANY, reason, entry, value, node)
+                return self.cut(outcomes.TOO_MANY, reason, entry, value, node)
             self.active.add(identity)
             try:
                 return entry.convert(self, value, node, depth + 1)
@@ -132,7 +131,7 @@ class Walk:
         happened, written = self.book.non_finite
         if happened is None:
             text = non_finite_text(number)
-            raise self.error(node, name, f"{text} is not JSON", rule.NON_FINITE_STRING.instead)
+            raise self.error(node, name, f"{text} is not JSON", outcomes.NON_FINITE_STRING.instead)
         self.note(happened, name, node)
         return written(number)
 
@@ -144,11 +143,11 @@ class Walk:
         """Return text: valid as UTF-8, and not longer than allowed. `text` is an exact `str`."""
         repaired = repair_text(text)
         if repaired is not text:
-            self.note(rule.SURROGATE, name, node)
+            self.note(outcomes.SURROGATE, name, node)
         limit = self.book.config.max_chars
         if limit is None or len(repaired) <= limit:
             return repaired
-        self.note(rule.TOO_LONG, name, node)
+        self.note(outcomes.TOO_LONG, name, node)
         facts: dict[str, JsonValue] = {"length": len(repaired), "text": repaired[:limit]}
         return markers.marker(name, f"longer than max_chars {limit}", facts)
 
@@ -157,13 +156,22 @@ class Walk:
         limit = self.book.config.max_chars
         if limit is None or len(data) <= limit:
             return markers.bytes_marker(data)
-        self.note(rule.TOO_LONG, name, node)
+        self.note(outcomes.TOO_LONG, name, node)
         return markers.marker(name, f"longer than max_chars {limit}", {"length": len(data)})
 
     def circular(self, entry: Entry, node: Node) -> JsonValue:
         """Return what stands where a value holds itself."""
-        self.note(rule.CIRCULAR, entry.type_name, node)
+        self.note(outcomes.CIRCULAR, entry.type_name, node)
         return markers.CIRCULAR
+
+    @property
+    def config(self) -> SerializationConfig:
+        """The config of the conversion."""
+        return self.book.config
+
+    def key_text(self, key: Any, node: Node) -> str:
+        """Return the text of a key that is not an exact `str`, as the strategy spells it."""
+        return self.book.key_text(self, key, node)
 
     def entry_of(self, kind: type[Any]) -> Entry:
         """Return what is known of a type."""
@@ -172,7 +180,7 @@ class Walk:
     def too_deep(self, value: Any, node: Node) -> JsonValue:
         """Return the marker of a container or an array that is nested too deep."""
         reason = f"nested deeper than max_depth {self.max_depth}"
-        return self.cut(rule.TOO_DEEP, reason, self.entry_of(type(value)), value, node)
+        return self.cut(outcomes.TOO_DEEP, reason, self.entry_of(type(value)), value, node)
 
     def cut(self, happened: Rule, reason: str, entry: Entry, value: Any, node: Node) -> JsonValue:
         """Return the marker of a container that is too deep or too large."""
@@ -183,14 +191,14 @@ class Walk:
         """Return the marker of a value that raised; what its text says may differ from run to run."""
         problem = f"conversion raised {type_name(type(error))}"
         if self.book.raises_unknown:
-            raise self.error(node, entry.type_name, problem, rule.FAILED.instead) from error
-        self.note(rule.FAILED, entry.type_name, node)
+            raise self.error(node, entry.type_name, problem, outcomes.FAILED.instead) from error
+        self.note(outcomes.FAILED, entry.type_name, node)
         return markers.marker(entry.type_name, problem, known_extent(entry, value))
 
     def not_written(self, value: Any, reason: str, facts: dict[str, JsonValue], node: Node) -> JsonValue:
         """Return the marker of a value of a known type whose content is not written."""
         name = type_name(type(value))
-        self.note(rule.NOT_WRITTEN, name, node)
+        self.note(outcomes.NOT_WRITTEN, name, node)
         return markers.marker(name, reason, facts)
 
     def stringified(self, text: Callable[[Any], str], value: Any, name: str, node: Node) -> JsonValue:

@@ -7,62 +7,60 @@ which may do anything.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
-from verl_rollout_dump.serialization import markers, rule
-from verl_rollout_dump.serialization.report import Node
-from verl_rollout_dump.serialization.values import JsonValue, type_name
-
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
+from verl_rollout_dump.serialization import markers, outcomes
+from verl_rollout_dump.serialization.rule import Context, Node
+from verl_rollout_dump.serialization.type_names import type_name
+from verl_rollout_dump.serialization.values import JsonValue
 
 # What orjson writes as a number, and what a reader with doubles can take for one at all.
 WORD = range(-(2**63), 2**64)
 DOUBLE = range(-int(sys.float_info.max), int(sys.float_info.max) + 1)
 
 
-def unchanged(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def unchanged(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return None, True or False."""
     return value  # type: ignore[no-any-return]
 
 
-def integer(walk: Walk, value: int, node: Node, depth: int) -> JsonValue:
+def integer(context: Context, value: int, node: Node, depth: int) -> JsonValue:
     """Return an integer of any size: exact digits as far as JSON readers go (ijl/orjson#301), else its marker."""
     number = int.__int__(value)
     if number in WORD:
         return number
     if number in DOUBLE:
-        walk.note(rule.WIDE_INTEGER, type_name(type(value)), node)
+        context.note(outcomes.WIDE_INTEGER, type_name(type(value)), node)
         return orjson.Fragment(str(number))
-    walk.note(rule.HUGE_INTEGER, type_name(type(value)), node)
+    context.note(outcomes.HUGE_INTEGER, type_name(type(value)), node)
     return markers.integer_marker(number)
 
 
-def floating(walk: Walk, value: float, node: Node, depth: int) -> JsonValue:
+def floating(context: Context, value: float, node: Node, depth: int) -> JsonValue:
     """Return a double."""
-    return walk.number(float.__float__(value), type_name(type(value)), node)
+    return context.number(float.__float__(value), type_name(type(value)), node)
 
 
-def text(walk: Walk, value: str, node: Node, depth: int) -> JsonValue:
+def text(context: Context, value: str, node: Node, depth: int) -> JsonValue:
     """Return text."""
-    return walk.text(str.__str__(value), type_name(type(value)), node)
+    return context.text(str.__str__(value), type_name(type(value)), node)
 
 
-def array(walk: Walk, value: list[Any], node: Node, depth: int) -> JsonValue:
+def array(context: Context, value: list[Any], node: Node, depth: int) -> JsonValue:
     """Return a list."""
-    return walk.items(list.copy(value), node, depth)
+    return context.items(list.copy(value), node, depth)
 
 
-def array_of_tuple(walk: Walk, value: tuple[Any, ...], node: Node, depth: int) -> JsonValue:
+def array_of_tuple(context: Context, value: tuple[Any, ...], node: Node, depth: int) -> JsonValue:
     """Return a tuple, named ones included, as a list."""
-    return walk.items(list(tuple.__iter__(value)), node, depth)
+    return context.items(list(tuple.__iter__(value)), node, depth)
 
 
-def mapping(walk: Walk, value: dict[Any, Any], node: Node, depth: int) -> JsonValue:
+def mapping(context: Context, value: dict[Any, Any], node: Node, depth: int) -> JsonValue:
     """Return a dict."""
-    return walk.pairs(dict.items(value), node, depth)
+    return context.pairs(dict.items(value), node, depth)
 
 
 def list_extent(value: list[Any]) -> dict[str, JsonValue]:

@@ -9,97 +9,95 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
 
-from verl_rollout_dump.serialization import markers, rule
-from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization import markers, outcomes
+from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.text import non_finite_text, repair_text, without_addresses
-from verl_rollout_dump.serialization.values import JsonValue, type_name
-
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
+from verl_rollout_dump.serialization.type_names import type_name
+from verl_rollout_dump.serialization.values import JsonValue
 
 # What Python's repr() and JSON agree on closely enough to spell a tuple.
 SPELLED = (type(None), bool, int, float, str)
 
 
-def name(walk: Walk, key: Any, taken: dict[str, JsonValue], node: Node) -> str:
+def name(context: Context, key: Any, taken: dict[str, JsonValue], node: Node) -> str:
     """Return the text of a key, other than those `taken` in the same object."""
     kind = type(key)
     if kind is str:
         text = repair_text(key)
         if text is not key:
-            walk.note(rule.SURROGATE, "str", node)
+            context.note(outcomes.SURROGATE, "str", node)
     else:
-        walk.note(rule.KEY_TEXT, type_name(kind), node)
-        text = walk.book.key_text(walk, key, node)
+        context.note(outcomes.KEY_TEXT, type_name(kind), node)
+        text = context.key_text(key, node)
     if text not in taken:
         return text
-    walk.note(rule.KEY_COLLISION, type_name(kind), node)
+    context.note(outcomes.KEY_COLLISION, type_name(kind), node)
     number = 2
     while f"{text}__{number}" in taken:
         number += 1
     return f"{text}__{number}"
 
 
-def escaped(walk: Walk, pairs: dict[str, JsonValue], node: Node) -> JsonValue:
+def escaped(context: Context, pairs: dict[str, JsonValue], node: Node) -> JsonValue:
     """Return an object of one key, escaped where it could be taken for a marker."""
     ((key, value),) = pairs.items()
     free = markers.escape_reserved(key)
     if free == key:
         return pairs
-    walk.note(rule.RESERVED_KEY, "str", node)
+    context.note(outcomes.RESERVED_KEY, "str", node)
     return {free: value}
 
 
-def spelled_by_rules(walk: Walk, key: Any, node: Node) -> str:
+def spelled_by_rules(context: Context, key: Any, node: Node) -> str:
     """Return the text of a key that is no exact `str`, by the rules for values."""
     if issubclass(type(key), str):
         return repair_text(str.__str__(key))
     if issubclass(type(key), tuple):
-        return spelled_tuple(walk, key, node)
+        return spelled_tuple(context, key, node)
     if issubclass(type(key), Enum):
-        return spelled_by_rules(walk, key._value_, node)
+        return spelled_by_rules(context, key._value_, node)
     number = as_float(key)
     if not math.isfinite(number):
-        return repr_of_non_finite(walk, number, key, node)
-    value = walk.convert(key, uncounted(node), 0)
+        return repr_of_non_finite(context, number, key, node)
+    value = context.convert(key, uncounted(node), 0)
     return value if isinstance(value, str) else json_text(value)
 
 
-def spelled_tuple(walk: Walk, key: tuple[Any, ...], node: Node) -> str:
+def spelled_tuple(context: Context, key: tuple[Any, ...], node: Node) -> str:
     """Return a tuple as Python spells it, its elements converted before."""
-    parts = [spelled_element(walk, element, node) for element in tuple.__iter__(key)]
+    parts = [spelled_element(context, element, node) for element in tuple.__iter__(key)]
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def spelled_element(walk: Walk, element: Any, node: Node) -> str:
+def spelled_element(context: Context, element: Any, node: Node) -> str:
     """Return an element of a tuple as Python spells it."""
     if issubclass(type(element), tuple):
-        return spelled_tuple(walk, element, node)
-    value = walk.value(element, uncounted(node), 0)
+        return spelled_tuple(context, element, node)
+    value = context.value(element, uncounted(node), 0)
     return repr(value) if type(value) in SPELLED else json_text(value)
 
 
-def spelled_by_str(walk: Walk, key: Any, node: Node) -> str:
+def spelled_by_str(context: Context, key: Any, node: Node) -> str:
     """Return the text of a key as `json.dumps` spells it, and `str()` of a key that it refuses (str_fallback)."""
     if issubclass(type(key), str | int | float | type(None)):
-        return spelled_by_rules(walk, key, node)
+        return spelled_by_rules(context, key, node)
     if issubclass(type(key), tuple):
-        return spelled_by_python(walk, key, node)
-    value = walk.convert(key, uncounted(node), 0)
+        return spelled_by_python(context, key, node)
+    value = context.convert(key, uncounted(node), 0)
     return value if isinstance(value, str) else json_text(value)
 
 
-def spelled_by_python(walk: Walk, key: Any, node: Node) -> str:
+def spelled_by_python(context: Context, key: Any, node: Node) -> str:
     """Return `str()` of a key, made safe."""
     try:
         return repair_text(without_addresses(str.__str__(str(key))))
     except Exception:  # an element whose __repr__ raises: its marker says so
-        return spelled_by_rules(walk, key, node)
+        return spelled_by_rules(context, key, node)
 
 
 def as_float(key: Any) -> float:
@@ -107,9 +105,9 @@ def as_float(key: Any) -> float:
     return float(key) if issubclass(type(key), float | np.floating) else 0.0
 
 
-def repr_of_non_finite(walk: Walk, number: float, key: Any, node: Node) -> str:
+def repr_of_non_finite(context: Context, number: float, key: Any, node: Node) -> str:
     """Return NaN or an infinity by its name: as a key it is text anyway."""
-    walk.number(number, type_name(type(key)), uncounted(node))  # raises where the config says so
+    context.number(number, type_name(type(key)), uncounted(node))  # raises where the config says so
     return non_finite_text(number)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,48 +13,45 @@ from verl_rollout_dump.config.schema import SerializationConfig
 from verl_rollout_dump.serialization import arrays
 from verl_rollout_dump.serialization.arrays import RecordOf
 from verl_rollout_dump.serialization.json_types import WORD
-from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.text import are_encodable
 from verl_rollout_dump.serialization.values import JsonValue
 
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
-
-# (walk, items, place of the items, record of an item) -> JSON-ready items, or None: go through them one by one.
+# (context, items, place of the items, record of an item) -> JSON-ready items, or None: go through them one by one.
 # The list is the walk's own, so that what needs no change is returned as it is.
-WholeList: TypeAlias = "Callable[[Walk, list[Any], Node, RecordOf], list[Any] | None]"
+WholeList: TypeAlias = "Callable[[Context, list[Any], Node, RecordOf], list[Any] | None]"
 
 
-def as_they_are(walk: Walk, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
+def as_they_are(context: Context, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
     """Return bools or Nones."""
     return items
 
 
-def integers(walk: Walk, items: list[int], node: Node, record_of: RecordOf) -> list[int] | None:
+def integers(context: Context, items: list[int], node: Node, record_of: RecordOf) -> list[int] | None:
     """Return ints that fit in 64 bits."""
     return items if min(items) >= WORD.start and max(items) < WORD.stop else None
 
 
-def floats(walk: Walk, items: list[float], node: Node, record_of: RecordOf) -> list[float] | None:
+def floats(context: Context, items: list[float], node: Node, record_of: RecordOf) -> list[float] | None:
     """Return floats that are finite, as their sum then is (or overflows, which costs only time)."""
     return items if math.isfinite(sum(items)) else None
 
 
-def texts(walk: Walk, items: list[str], node: Node, record_of: RecordOf) -> list[str] | None:
+def texts(context: Context, items: list[str], node: Node, record_of: RecordOf) -> list[str] | None:
     """Return texts that are valid as UTF-8 and not too long."""
-    limit = walk.book.config.max_chars
+    limit = context.config.max_chars
     if limit is not None and max(map(len, items)) > limit:
         return None
     return items if are_encodable(items) else None
 
 
-def numpy_numbers(walk: Walk, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
+def numpy_numbers(context: Context, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
     """Return numpy scalars of one type, by way of an array."""
     kind = type(items[0])
-    entry = walk.entry_of(kind)
+    entry = context.entry_of(kind)
     node.count(entry.key, record_of(0), len(items))
     array = np.fromiter(items, dtype=kind, count=len(items))
-    return arrays.numbers(walk, array, node, entry.type_name, record_of)  # type: ignore[return-value]
+    return arrays.numbers(context, array, node, entry.type_name, record_of)  # type: ignore[return-value]
 
 
 NATIVE_LISTS: dict[type[Any], WholeList] = {
@@ -79,21 +76,21 @@ WITH_DOUBLES: dict[type[Any], WholeList] = {**NATIVE_LISTS, np.float64: numpy_nu
 ATOMS = frozenset(WITH_NUMPY)
 
 
-def one_by_one(walk: Walk, items: list[Any], node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
+def one_by_one(context: Context, items: list[Any], node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
     """Return the items of a list, which is the walk's own: whole if all are of one type that allows it."""
     kinds = set(map(type, items))
     if len(kinds) == 1:
-        whole = walk.whole.get(kinds.pop())
-        done = whole(walk, items, node, record_of) if whole is not None else None
+        whole = context.whole.get(kinds.pop())
+        done = whole(context, items, node, record_of) if whole is not None else None
         if done is not None:
             return done
-    plain = walk.plain
+    plain = context.plain
     out: list[JsonValue] = []
     for place, item in enumerate(items):
         check = plain.get(type(item))
         if check is None or not check(item):
-            walk.record = record_of(place)
-            item = walk.convert(item, node, depth)
+            context.record = record_of(place)
+            item = context.convert(item, node, depth)
         out.append(item)
     return out
 

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
 
 from verl_rollout_dump.serialization import arrays
-from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.stdlib_types import duration_of_unit
-from verl_rollout_dump.serialization.values import JsonValue, type_name
-
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
+from verl_rollout_dump.serialization.type_names import type_name
+from verl_rollout_dump.serialization.values import JsonValue
 
 
-def ndarray(walk: Walk, value: np.ndarray, node: Node, depth: int) -> JsonValue:
+def ndarray(context: Context, value: np.ndarray, node: Node, depth: int) -> JsonValue:
     """Return an array as nested lists, whatever its dtype; one without axes as its value (verl-project/verl#5810)."""
     array = np.asarray(value)
-    if depth + array.ndim - 1 > walk.max_depth:
-        return walk.too_deep(value, node)
+    if depth + array.ndim - 1 > context.max_depth:
+        return context.too_deep(value, node)
     place = below(node, array.ndim)
     if array.dtype.kind in arrays.NUMBER_KINDS:
-        return arrays.numbers(walk, array, place, type_name(array.dtype.type), walk.here)
+        return arrays.numbers(context, array, place, type_name(array.dtype.type), context.here)
     items = array.ravel().tolist() if array.dtype.kind in "OUT" else list(array.ravel())
-    done = [walk.value(item, place, depth + array.ndim - 1) for item in items]
+    done = [context.value(item, place, depth + array.ndim - 1) for item in items]
     return arrays.nested(done, array.shape)  # type: ignore[no-any-return]
 
 
@@ -38,62 +36,62 @@ def below(node: Node, levels: int) -> Node:
     return node
 
 
-def masked_array(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def masked_array(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a masked array; what is masked is null."""
     data, mask = value.data, np.ma.getmaskarray(value)
     if mask.dtype.names is not None:
-        return nested_records(walk, value, node, depth)
+        return nested_records(context, value, node, depth)
     kept = np.where(mask, np.zeros((), dtype=data.dtype), data)
-    flat: Any = ndarray(walk, kept.ravel(), node, depth)
+    flat: Any = ndarray(context, kept.ravel(), node, depth)
     done = [None if hidden else item for item, hidden in zip(flat, mask.ravel().tolist(), strict=True)]
     return arrays.nested(done, data.shape)  # type: ignore[no-any-return]
 
 
-def nested_records(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def nested_records(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a masked array of records: a masked field is null."""
     place, inside = below(node, value.ndim), depth + value.ndim
     rows = [[(name, row[name]) for name in value.dtype.names] for row in value.ravel()]
-    return arrays.nested([walk.pairs(row, place, inside) for row in rows], value.shape)  # type: ignore[no-any-return]
+    return arrays.nested([context.pairs(row, place, inside) for row in rows], value.shape)  # type: ignore[no-any-return]
 
 
-def missing(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def missing(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return what stands for a missing value."""
     return None
 
 
-def boolean(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def boolean(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a numpy bool."""
     return bool(value)
 
 
-def integer(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def integer(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a numpy integer."""
     return int(value)
 
 
-def double(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def double(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a float64."""
     number = float.__float__(value)
-    return number if math.isfinite(number) else walk.non_finite(number, type_name(type(value)), node)
+    return number if math.isfinite(number) else context.non_finite(number, type_name(type(value)), node)
 
 
-def single(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def single(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a float32 as the shortest decimal that reads back to it."""
     number: float | None = orjson.loads(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY))
-    return walk.non_finite(float(value), type_name(type(value)), node) if number is None else number
+    return context.non_finite(float(value), type_name(type(value)), node) if number is None else number
 
 
-def number(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def number(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a number of any numpy type."""
-    return arrays.numbers(walk, np.asarray(value), node, type_name(type(value)), walk.here)
+    return arrays.numbers(context, np.asarray(value), node, type_name(type(value)), context.here)
 
 
-def datetime64(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def datetime64(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return ISO 8601 text in the unit of the value, null for NaT (ijl/orjson#180)."""
     return None if np.isnat(value) else str(np.datetime_as_string(value))
 
 
-def timedelta64(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def timedelta64(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return an ISO 8601 duration, null for NaT, a number where there is no unit."""
     if np.isnat(value):
         return None
@@ -102,17 +100,17 @@ def timedelta64(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
     return count if unit == "generic" else duration_of_unit(count, unit)
 
 
-def void(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def void(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a record by its field names (bluesky/bluesky#1941), raw bytes under their marker."""
     names = value.dtype.names
     if names is None:
-        return walk.data(value.tobytes(), type_name(type(value)), node)
-    return walk.pairs([(name, value[name]) for name in names], node, depth)
+        return context.data(value.tobytes(), type_name(type(value)), node)
+    return context.pairs([(name, value[name]) for name in names], node, depth)
 
 
-def dtype(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def dtype(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return the name of a dtype."""
-    return walk.text(str(value), type_name(type(value)), node)
+    return context.text(str(value), type_name(type(value)), node)
 
 
 def array_extent(value: Any) -> dict[str, JsonValue]:

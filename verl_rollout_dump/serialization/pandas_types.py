@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.stdlib_types import duration_of_unit
 from verl_rollout_dump.serialization.values import JsonValue
 
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
 
-
-def timedelta(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def timedelta(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a Timedelta as an ISO 8601 duration, exact to the nanosecond."""
     return duration_of_unit(int(value.as_unit("ns").value), "ns")
 
 
-def series(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def series(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a Series as a list, one with labels (any index but 0 to n-1) as an object of its labels."""
     if has_default_index(value):
-        return walk.items(cells(value), node, depth)
-    return walk.pairs(list(zip(cells(value.index), cells(value), strict=True)), node, depth)
+        return context.items(cells(value), node, depth)
+    return context.pairs(list(zip(cells(value.index), cells(value), strict=True)), node, depth)
 
 
-def frame(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def frame(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a DataFrame as a list of rows, each an object; an index with labels comes first in it."""
     columns = [cells(value.iloc[:, place]) for place in range(value.shape[1])]
     names = value.columns.tolist()
@@ -37,7 +34,7 @@ def frame(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
         return [{} for _ in range(len(value))]
     place = node.grow(None)
     rows = zip(*columns, strict=True)
-    return [walk.pairs(list(zip(names, row, strict=True)), place, depth + 1) for row in rows]
+    return [context.pairs(list(zip(names, row, strict=True)), place, depth + 1) for row in rows]
 
 
 def cells(value: Any) -> list[Any]:
@@ -57,14 +54,14 @@ def has_default_index(value: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
-def values(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def values(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return an Index, a Categorical or an extension array as a list."""
-    return walk.items(cells(value), node, depth)
+    return context.items(cells(value), node, depth)
 
 
-def interval(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def interval(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return an Interval as an object of its two ends and which of them belongs to it."""
-    return walk.pairs([("left", value.left), ("right", value.right), ("closed", value.closed)], node, depth)
+    return context.pairs([("left", value.left), ("right", value.right), ("closed", value.closed)], node, depth)
 
 
 def extent(value: Any) -> dict[str, JsonValue]:

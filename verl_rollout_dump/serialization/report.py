@@ -9,99 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
-from verl_rollout_dump.serialization.rule import FAILED, STRINGIFIED, UNKNOWN_MARKER, UNKNOWN_TEXT, Rule
+from verl_rollout_dump.serialization.outcomes import FAILED, STRINGIFIED, UNKNOWN_MARKER, UNKNOWN_TEXT
+from verl_rollout_dump.serialization.rule import Node, Rule, Tally
 from verl_rollout_dump.serialization.values import JsonValue
 
 FIELDS = 1024  # fields of a report
-PLACES = 512  # places in a field
-CHILDREN = 64  # keys at a place
-KINDS = 64  # kinds at a place
-KEY_CHARS = 60  # characters of a key in a path
 
 # Rules of which each type is warned about by itself.
 BY_TYPE = {rule.name for rule in (FAILED, STRINGIFIED, UNKNOWN_MARKER, UNKNOWN_TEXT)}
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Kind:
-    """What is counted at a place: a rule, for a type. Compared by identity, which is fast."""
-
-    type_name: str
-    rule: Rule
-
-
-@lru_cache(maxsize=16_384)
-def kind_of(type_name: str, rule: Rule) -> Kind:
-    """Return the one `Kind` of a type and a rule."""
-    return Kind(type_name, rule)
-
-
-class Tally:
-    """How often, and where first."""
-
-    __slots__ = ("count", "first_record")
-
-    def __init__(self, first_record: int) -> None:
-        self.count = 0
-        self.first_record = first_record
-
-
-class Node:
-    """A place in the values of a field, with its tallies."""
-
-    __slots__ = ("children", "path", "places", "tallies")
-
-    def __init__(self, path: str, places: list[Node]) -> None:
-        self.path = path
-        # Every place of the field, this one included; the last beyond the bound stands for all others.
-        self.places = places
-        # By key; None: the items of a list.
-        self.children: dict[str | None, Node] = {}
-        self.tallies: dict[Kind, Tally] = {}
-        places.append(self)
-
-    def grow(self, key: str | None) -> Node:
-        """Return the place of a key, or of the items of a list (None), below this one; made if need be."""
-        child = self.children.get(key)
-        if child is None and key is not None and len(self.children) >= CHILDREN:
-            key = "*"
-            child = self.children.get(key)
-        if child is None:
-            child = self.children[key] = self.place(key)
-        return child
-
-    def place(self, key: str | None) -> Node:
-        """Return a new place below this one, or the one that stands for all others."""
-        if len(self.places) < PLACES:
-            return Node(self.path + step(key, self.path), self.places)
-        if len(self.places) == PLACES:
-            Node("**", self.places)
-        return self.places[-1]
-
-    def tally(self, kind: Kind, record: int) -> Tally:
-        """Return the tally of a kind, made if need be."""
-        tally = self.tallies.get(kind)
-        if tally is None:
-            if len(self.tallies) >= KINDS:
-                kind = kind_of("*", kind.rule)
-            tally = self.tallies.setdefault(kind, Tally(record))
-        return tally
-
-    def count(self, kind: Kind, record: int, count: int) -> None:
-        """Count so many values, the first of them in a record; records need not come in order."""
-        tally = self.tally(kind, record)
-        tally.count += count
-        tally.first_record = min(tally.first_record, record)
-
-
-def step(key: str | None, path: str) -> str:
-    """Return what a key, or the items of a list, add to a path."""
-    if key is None:
-        return "[]"
-    key = key if len(key) <= KEY_CHARS else f"{key[:KEY_CHARS]}…"
-    return f".{key}" if path else key
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,24 @@
-"""What a rule is, and the rules that are no matter of type: what may befall a value of any type."""
+"""What a rule is, and what it works with: the place of a value in the report, and the conversion around it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
 
-from verl_rollout_dump.serialization.values import JsonValue
+from verl_rollout_dump.config.schema import SerializationConfig
+from verl_rollout_dump.serialization.values import ConversionError, JsonValue
 
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
-    from verl_rollout_dump.serialization.report import Node
+PLACES = 512  # places in a field
+CHILDREN = 64  # keys at a place
+KINDS = 64  # kinds at a place
+KEY_CHARS = 60  # characters of a key in a path
 
-# (walk, value, node of the report, depth) -> JSON-ready value. The depth is that of the containers around the
-# value, and for a rule that nests, the value itself among them.
-Converter: TypeAlias = "Callable[[Walk, Any, Node, int], JsonValue]"
+# (context, value, place in the report, depth) -> JSON-ready value. The depth counts the containers around the value,
+# and the value itself if its rule nests.
+Converter: TypeAlias = "Callable[[Context, Any, Node, int], JsonValue]"
 # value -> what a marker may say of it: {"length": 3} or {"shape": [2, 3], "dtype": "float32"}.
 Extent: TypeAlias = Callable[[Any], "dict[str, JsonValue]"]
 
@@ -50,132 +54,166 @@ class Rule:
         return bool(self.instead)
 
 
-CONFIG = "rollout_dump.serialization"
+@dataclass(frozen=True, eq=False, slots=True)
+class Kind:
+    """What is counted at a place: a rule, for a type. Compared by identity, which is fast."""
 
-NON_FINITE_NULL = Rule(
-    "non_finite_null",
-    "null",
-    "[float('nan'), float('inf')]",
-    instead=f"return finite numbers, or None on purpose; {CONFIG}.non_finite=string keeps NaN and Infinity as text",
-)
-NON_FINITE_STRING = Rule(
-    "non_finite_string",
-    '"NaN", "Infinity" or "-Infinity"',
-    "[float('nan'), float('inf')]",
-    instead="return finite numbers, or None on purpose, to keep the column numeric",
-)
-WIDE_INTEGER = Rule("wide_integer", "all digits (a reader with 64-bit integers takes it for a float)", "2**64")
-HUGE_INTEGER = Rule(
-    "huge_integer",
-    "`$int` marker: hexadecimal, decoded back (strict readers refuse a number beyond the range of a double)",
-    "2**1024 + 1",
-)
-WIDE_FLOAT = Rule("wide_float", "all digits of an extended-precision number", "np.longdouble(1) / 3")
-OUT_OF_RANGE = Rule(
-    "out_of_range",
-    "`$marker` with the digits as text",
-    "np.longdouble('1e400')",
-    instead="return a number within the range of a double",
-)
-SURROGATE = Rule(
-    "surrogate_repaired",
-    "U+FFFD for a lone surrogate, the real character for a pair in two halves",
-    r"['ok \ud83d', '\ud83d\ude00']",
-    instead="return text that can be encoded as UTF-8",
-)
-CIRCULAR = Rule(
-    "circular",
-    'the text "<circular>" where a value holds itself',
-    "circular_dict()",
-    instead="return a value without references back to its parents",
-)
-TOO_DEEP = Rule(
-    "too_deep",
-    "`$marker` with the length or the shape",
-    "nested_lists(65)",
-    instead=f"return a flatter value, or raise {CONFIG}.max_depth",
-)
-TOO_LONG = Rule(
-    "too_long",
-    "`$marker` with the true length and the first `max_chars` characters",
-    "'abcdef'",
-    instead=f"return shorter text, or raise {CONFIG}.max_chars",
-)
-TOO_MANY = Rule(
-    "too_many_elements",
-    "`$marker` with the true length or shape",
-    "[1, 2, 3, 4, 5]",
-    instead=f"return fewer elements, or raise {CONFIG}.max_elements",
-)
-KEY_TEXT = Rule(
-    "key_to_text",
-    "a key that is no text, by the rules for values",
-    "{1: 'a', np.int64(2): 'b', (1, 2): 'c', 0.5: 'd', None: 'e'}",
-    instead="use text as keys: JSON has no others",
-)
-KEY_COLLISION = Rule(
-    "key_collision",
-    "the later of two keys with one text gets a suffix",
-    "{1: 'a', '1': 'b'}",
-    instead="use keys that differ as text",
-)
-RESERVED_KEY = Rule(
-    "reserved_key",
-    "a one-key object that looks like a marker gets one `$` more, decoded back",
-    "{'$bytes': 'mine'}",
-    instead="use a key without `$` in front",
-)
-NOT_WRITTEN = Rule(
-    "not_written",
-    "`$marker` with what is known of it",
-    "range(10**9)",
-    instead="return its content, if it is meant to be read: a meta tensor has none, and a very long range, or a very "
-    "large sparse tensor, would be written out in full",
-)
-FAILED = Rule(
-    "failed",
-    "`$marker` with the type of the exception",
-    "BrokenList()",
-    instead="return plain Python values; this one raises when it is looked at",
-)
-UNKNOWN_MARKER = Rule(
-    "unknown_marker",
-    "`$marker` with the type",
-    "Opaque()",
-    instead=f"return numbers, text, lists and dicts; {CONFIG}.unknown=str writes its text",
-)
-UNKNOWN_TEXT = Rule(
-    "unknown_text",
-    "`str()`, without memory addresses",
-    "Opaque()",
-    instead="return numbers, text, lists and dicts",
-)
-STRINGIFIED = Rule(
-    "stringified",
-    "`str()`, in full, without memory addresses",
-    "np.int64(3)",
-    instead=f"return plain Python values, or configure {CONFIG}=early_convert, which keeps types",
-)
+    type_name: str
+    rule: Rule
 
-# Whatever may befall a value of any type, beside the rule of its type.
-OUTCOMES: tuple[Rule, ...] = (
-    NON_FINITE_NULL,
-    NON_FINITE_STRING,
-    WIDE_INTEGER,
-    HUGE_INTEGER,
-    WIDE_FLOAT,
-    OUT_OF_RANGE,
-    SURROGATE,
-    CIRCULAR,
-    TOO_DEEP,
-    TOO_LONG,
-    TOO_MANY,
-    KEY_TEXT,
-    KEY_COLLISION,
-    RESERVED_KEY,
-    NOT_WRITTEN,
-    FAILED,
-    UNKNOWN_MARKER,
-    UNKNOWN_TEXT,
-    STRINGIFIED,
-)
+
+@lru_cache(maxsize=16_384)
+def kind_of(type_name: str, rule: Rule) -> Kind:
+    """Return the one `Kind` of a type and a rule."""
+    return Kind(type_name, rule)
+
+
+class Tally:
+    """How often, and where first."""
+
+    __slots__ = ("count", "first_record")
+
+    def __init__(self, first_record: int) -> None:
+        self.count = 0
+        self.first_record = first_record
+
+
+class Node:
+    """A place in the values of a field, with its tallies."""
+
+    __slots__ = ("children", "path", "places", "tallies")
+
+    def __init__(self, path: str, places: list[Node]) -> None:
+        self.path = path
+        # Every place of the field, this one included; the last beyond the bound stands for all others.
+        self.places = places
+        # By key; None: the items of a list.
+        self.children: dict[str | None, Node] = {}
+        self.tallies: dict[Kind, Tally] = {}
+        places.append(self)
+
+    def grow(self, key: str | None) -> Node:
+        """Return the place of a key, or of the items of a list (None), below this one; made if need be."""
+        child = self.children.get(key)
+        if child is None and key is not None and len(self.children) >= CHILDREN:
+            key = "*"
+            child = self.children.get(key)
+        if child is None:
+            child = self.children[key] = self.place(key)
+        return child
+
+    def place(self, key: str | None) -> Node:
+        """Return a new place below this one, or the one that stands for all others."""
+        if len(self.places) < PLACES:
+            return Node(self.path + step(key, self.path), self.places)
+        if len(self.places) == PLACES:
+            Node("**", self.places)
+        return self.places[-1]
+
+    def tally(self, kind: Kind, record: int) -> Tally:
+        """Return the tally of a kind, made if need be."""
+        tally = self.tallies.get(kind)
+        if tally is None:
+            if len(self.tallies) >= KINDS:
+                kind = kind_of("*", kind.rule)
+            tally = self.tallies.setdefault(kind, Tally(record))
+        return tally
+
+    def count(self, kind: Kind, record: int, count: int) -> None:
+        """Count so many values, the first of them in a record; records need not come in order."""
+        tally = self.tally(kind, record)
+        tally.count += count
+        tally.first_record = min(tally.first_record, record)
+
+
+def step(key: str | None, path: str) -> str:
+    """Return what a key, or the items of a list, add to a path."""
+    if key is None:
+        return "[]"
+    key = key if len(key) <= KEY_CHARS else f"{key[:KEY_CHARS]}…"
+    return f".{key}" if path else key
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Entry:
+    """What is known of one type: its name, the rule it follows, and how it is converted."""
+
+    type_name: str
+    rule: Rule
+    convert: Converter
+    # What it is counted as.
+    key: Kind
+    # A function of C that is all the conversion there is.
+    leaf: Callable[[Any], JsonValue] | None
+    nests: bool
+    counted: bool
+    extent: Extent
+
+    def elements(self, value: Any) -> int:
+        """Return how many elements a container has."""
+        extent: dict[str, Any] = self.extent(value)
+        return math.prod(extent["shape"]) if "shape" in extent else int(extent.get("length", 0))
+
+
+class Context(Protocol):
+    """What a rule may ask of the conversion that applies it (`conversion.Conversion`)."""
+
+    record: int
+    max_depth: int
+    max_elements: int | None
+    # Of each exact type that JSON has: the check after which a value is taken as it is.
+    plain: dict[type[Any], Callable[[Any], object]]
+    # Of each exact type: how a list of it is converted as a whole, or None if that list does not allow it.
+    whole: dict[type[Any], Callable[..., list[Any] | None]]
+
+    @property
+    def config(self) -> SerializationConfig:
+        """The config of the conversion."""
+
+    def value(self, value: Any, node: Node, depth: int) -> JsonValue:
+        """Return any value as JSON-ready."""
+
+    def convert(self, value: Any, node: Node, depth: int) -> JsonValue:
+        """Return a value by the rule of its type."""
+
+    def pairs(self, pairs: Iterable[tuple[Any, Any]], node: Node, depth: int) -> JsonValue:
+        """Return an object of keys and values; `depth` is that of the object itself."""
+
+    def items(self, items: list[Any], node: Node, depth: int) -> JsonValue:
+        """Return an array; `depth` is that of the array itself."""
+
+    def here(self, place: int) -> int:
+        """Return the number of the current record, for any place in a list."""
+
+    def note(self, happened: Rule, name: str, node: Node, count: int = 1) -> None:
+        """Count an outcome of a value of the type `name`."""
+
+    def non_finite(self, number: float, name: str, node: Node) -> JsonValue:
+        """Return what stands for NaN or an infinity."""
+
+    def number(self, number: float, name: str, node: Node) -> JsonValue:
+        """Return a float."""
+
+    def text(self, text: str, name: str, node: Node) -> JsonValue:
+        """Return text that is valid as UTF-8 and not longer than allowed."""
+
+    def data(self, data: bytes, name: str, node: Node) -> JsonValue:
+        """Return bytes under their marker."""
+
+    def key_text(self, key: Any, node: Node) -> str:
+        """Return the text of a key that is not an exact `str`, as the strategy spells it."""
+
+    def entry_of(self, kind: type[Any]) -> Entry:
+        """Return what is known of a type."""
+
+    def too_deep(self, value: Any, node: Node) -> JsonValue:
+        """Return the marker of a container or an array that is nested too deep."""
+
+    def not_written(self, value: Any, reason: str, facts: dict[str, JsonValue], node: Node) -> JsonValue:
+        """Return the marker of a value whose content is not written."""
+
+    def stringified(self, text: Callable[[Any], str], value: Any, name: str, node: Node) -> JsonValue:
+        """Return the text of a value as `text` gives it, made safe."""
+
+    def error(self, node: Node, name: str, problem: str, instead: str) -> ConversionError:
+        """Return the error for a value that the config does not let pass."""

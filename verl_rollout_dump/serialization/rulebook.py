@@ -2,60 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from verl_rollout_dump.config.schema import NonFinite, SerializationConfig, Strategy, Unknown
-from verl_rollout_dump.serialization import keys, lists, object_types, rule, stdlib_types
-from verl_rollout_dump.serialization.report import Kind, kind_of
-from verl_rollout_dump.serialization.rule import Converter, Extent, Rule
+from verl_rollout_dump.serialization import keys, lists, object_types, outcomes, stdlib_types
+from verl_rollout_dump.serialization.rule import Context, Converter, Entry, Node, Rule, kind_of
 from verl_rollout_dump.serialization.table import NATIVE, RULE_OF
 from verl_rollout_dump.serialization.text import non_finite_text
-from verl_rollout_dump.serialization.values import JsonValue, package_name, type_name
-
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
-    from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.type_names import package_name, type_name
+from verl_rollout_dump.serialization.values import JsonValue
 
 # A program that makes classes without end must not fill the memory with what is known of them.
 KNOWN_TYPES = 10_000
 
 UNKNOWN: dict[str, tuple[Rule, Converter]] = {
-    "marker": (rule.UNKNOWN_MARKER, object_types.unknown_marker),
-    "str": (rule.UNKNOWN_TEXT, object_types.unknown_text),
-    "error": (rule.UNKNOWN_MARKER, object_types.unknown_error),
+    "marker": (outcomes.UNKNOWN_MARKER, object_types.unknown_marker),
+    "str": (outcomes.UNKNOWN_TEXT, object_types.unknown_text),
+    "error": (outcomes.UNKNOWN_MARKER, object_types.unknown_error),
 }
 NON_FINITE: dict[str, tuple[Rule | None, Callable[[float], JsonValue]]] = {
-    "null": (rule.NON_FINITE_NULL, lambda number: None),
-    "string": (rule.NON_FINITE_STRING, non_finite_text),
+    "null": (outcomes.NON_FINITE_NULL, lambda number: None),
+    "string": (outcomes.NON_FINITE_STRING, non_finite_text),
     "error": (None, non_finite_text),
 }
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Entry:
-    """What is known of one type: its name, the rule it follows, and how it is converted."""
-
-    type_name: str
-    rule: Rule
-    convert: Converter
-    # What it is counted as.
-    key: Kind
-    # A function of C that is all the conversion there is.
-    leaf: Callable[[Any], JsonValue] | None
-    nests: bool
-    counted: bool
-    extent: Extent
-
-    def elements(self, value: Any) -> int:
-        """Return how many elements a container has."""
-        extent: dict[str, Any] = self.extent(value)
-        return math.prod(extent["shape"]) if "shape" in extent else int(extent.get("length", 0))
 
 
 class Rulebook:
@@ -82,7 +55,7 @@ class Rulebook:
 
     def suspect(self, kind: type[Any]) -> Entry:
         """Return the entry of a type that cannot even be looked up: nothing is known of it but a name."""
-        return entry(kind, rule.FAILED, object_types.unknown_marker, rule.FAILED)
+        return entry(kind, outcomes.FAILED, object_types.unknown_marker, outcomes.FAILED)
 
 
 def entry_of_type(book: Rulebook, kind: type[Any]) -> Entry:
@@ -107,17 +80,19 @@ def entry_as_text(book: Rulebook, kind: type[Any]) -> Entry:
         return entry(kind, native, native.convert, native)
     found = find_rule(kind)
     if found is None and book.raises_unknown:
-        return entry(kind, rule.UNKNOWN_MARKER, object_types.unknown_error, rule.UNKNOWN_MARKER)
-    return entry(kind, rule.STRINGIFIED, text_converter(found or rule.UNKNOWN_TEXT), found or rule.UNKNOWN_TEXT)
+        return entry(kind, outcomes.UNKNOWN_MARKER, object_types.unknown_error, outcomes.UNKNOWN_MARKER)
+    return entry(
+        kind, outcomes.STRINGIFIED, text_converter(found or outcomes.UNKNOWN_TEXT), found or outcomes.UNKNOWN_TEXT
+    )
 
 
 def text_converter(found: Rule) -> Converter:
     """Return the conversion of a value to its text, as the rule of its type knows to spell it in full."""
 
-    text = text_in_full if found.text is str and (found.nests or found is rule.UNKNOWN_TEXT) else found.text
+    text = text_in_full if found.text is str and (found.nests or found is outcomes.UNKNOWN_TEXT) else found.text
 
-    def convert(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
-        return walk.stringified(text, value, type_name(type(value)), node)
+    def convert(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
+        return context.stringified(text, value, type_name(type(value)), node)
 
     return convert
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from verl_rollout_dump.config.schema import SerializationConfig
 from verl_rollout_dump.serialization.columns import column
-from verl_rollout_dump.serialization.conversion import Walk
+from verl_rollout_dump.serialization.conversion import Conversion
 from verl_rollout_dump.serialization.copies import copied
 from verl_rollout_dump.serialization.report import ConversionReport
 from verl_rollout_dump.serialization.rulebook import Rulebook
@@ -26,7 +26,7 @@ class Serializer:
         result shares nothing that can change with the input, and the input is not changed. Raises
         `ConversionError` where the config wants one.
         """
-        return column(Walk(self._book, field), values, report.field(field))
+        return column(Conversion(self._book, field), values, report.field(field))
 
     def copy_column(self, values: Any) -> Any:
         """Return a copy of the n rows of a column, to be converted later; None where it has to be converted now.
@@ -40,4 +40,4 @@ class Serializer:
 
     def convert_value(self, field: str, value: Any, report: ConversionReport, record: int = 0) -> JsonValue:
         """Return one value, of record number `record`, as JSON-ready; otherwise as `convert_column`."""
-        return Walk(self._book, field, record).guarded(value, report.field(field), 0)
+        return Conversion(self._book, field, record).guarded(value, report.field(field), 0)

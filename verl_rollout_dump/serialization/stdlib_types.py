@@ -4,51 +4,49 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from verl_rollout_dump.serialization import markers
-from verl_rollout_dump.serialization.report import Node
+from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.text import without_addresses
-from verl_rollout_dump.serialization.values import JsonValue, type_name
-
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
+from verl_rollout_dump.serialization.type_names import type_name
+from verl_rollout_dump.serialization.values import JsonValue
 
 # A lazy sequence longer than this is not written out: it takes no memory, its list would.
 LONGEST_RANGE = 1_000_000
 
 
-def sequence(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def sequence(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a deque, an array.array or a view of a dict as a list."""
-    return walk.items(list(value), node, depth)
+    return context.items(list(value), node, depth)
 
 
-def ordered_mapping(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def ordered_mapping(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return any other mapping, in its own order."""
-    return walk.pairs(list(value.items()), node, depth)
+    return context.pairs(list(value.items()), node, depth)
 
 
-def attributes(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def attributes(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return the attributes of a plain namespace."""
-    return walk.pairs(list(vars(value).items()), node, depth)
+    return context.pairs(list(vars(value).items()), node, depth)
 
 
-def range_of_integers(walk: Walk, value: range, node: Node, depth: int) -> JsonValue:
+def range_of_integers(context: Context, value: range, node: Node, depth: int) -> JsonValue:
     """Return a range as a list, a very long one as a marker that says all of it."""
     if value[LONGEST_RANGE:]:
-        return walk.not_written(value, f"more than {LONGEST_RANGE} elements", {"text": str(value)}, node)
-    return walk.items(list(value), node, depth)
+        return context.not_written(value, f"more than {LONGEST_RANGE} elements", {"text": str(value)}, node)
+    return context.items(list(value), node, depth)
 
 
-def unordered(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def unordered(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a set as a sorted list: None, bools, numbers, text, then the rest by its JSON text.
 
     The order is that of the converted elements, so it does not hang on the hash seed.
     """
     place = node.grow(None)
-    return sorted((walk.value(item, place, depth) for item in value), key=sort_key)
+    return sorted((context.value(item, place, depth) for item in value), key=sort_key)
 
 
 def sort_key(value: JsonValue) -> tuple[int, Any, bytes]:
@@ -79,9 +77,9 @@ def element_text(value: Any) -> str:
     return repr(value)
 
 
-def data(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def data(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return bytes, a bytearray or a memoryview under the marker of bytes."""
-    return walk.data(bytes(value), type_name(type(value)), node)
+    return context.data(bytes(value), type_name(type(value)), node)
 
 
 def bytes_text(value: Any) -> str:
@@ -89,60 +87,60 @@ def bytes_text(value: Any) -> str:
     return str(bytes(value) if type(value) is memoryview else value)
 
 
-def complex_number(walk: Walk, value: complex, node: Node, depth: int) -> JsonValue:
+def complex_number(context: Context, value: complex, node: Node, depth: int) -> JsonValue:
     """Return a complex number under its marker."""
     name = type_name(type(value))
-    return markers.complex_marker(walk.number(value.real, name, node), walk.number(value.imag, name, node))
+    return markers.complex_marker(context.number(value.real, name, node), context.number(value.imag, name, node))
 
 
-def as_text(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def as_text(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return the canonical text of a Decimal, Fraction, UUID, IP address, dtype or device."""
-    return walk.text(str.__str__(str(value)), type_name(type(value)), node)
+    return context.text(str.__str__(str(value)), type_name(type(value)), node)
 
 
-def path(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def path(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a path as text."""
-    return walk.value(value.__fspath__(), node, depth)
+    return context.value(value.__fspath__(), node, depth)
 
 
-def moment(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def moment(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a date, a time or a datetime as ISO 8601, with its offset if it has one."""
-    return walk.text(str.__str__(value.isoformat()), type_name(type(value)), node)
+    return context.text(str.__str__(value.isoformat()), type_name(type(value)), node)
 
 
-def duration(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def duration(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a timedelta as an ISO 8601 duration."""
     return duration_of_timedelta(value)
 
 
-def enum_value(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def enum_value(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return the value of an enum member."""
-    return walk.value(value._value_, node, depth)
+    return context.value(value._value_, node, depth)
 
 
-def exception(walk: Walk, value: BaseException, node: Node, depth: int) -> JsonValue:
+def exception(context: Context, value: BaseException, node: Node, depth: int) -> JsonValue:
     """Return the type and the message of an exception, and those of the ones a group holds."""
     name = type_name(type(value))
     pairs: list[tuple[str, Any]] = [("type", name), ("message", without_addresses(str(value)))]
     inner = getattr(value, "exceptions", None)
     if isinstance(inner, tuple):
         pairs.append(("exceptions", inner))
-    return walk.pairs(pairs, node, depth)
+    return context.pairs(pairs, node, depth)
 
 
-def iterator(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def iterator(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return the marker of an iterator: reading it would take its items from the trainer."""
     return markers.marker(type_name(type(value)), "an iterator, which is not consumed", {})
 
 
-def code(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def code(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return the marker of a function, a method, a class or a module, with its name."""
     name = getattr(value, "func", value)
     module, qualified = getattr(name, "__module__", None), getattr(name, "__qualname__", None)
     if not isinstance(qualified, str):
         qualified = str(getattr(name, "__name__", "?"))
     known = f"{module}.{qualified}" if isinstance(module, str) and module != "builtins" else qualified
-    return markers.marker(type_name(type(value)), "code, not data", {"name": walk.text(known, "str", node)})
+    return markers.marker(type_name(type(value)), "code, not data", {"name": context.text(known, "str", node)})
 
 
 def length(value: Any) -> dict[str, JsonValue]:

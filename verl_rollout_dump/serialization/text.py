@@ -11,12 +11,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import orjson
 
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.values import JsonValue
+from verl_rollout_dump.serialization.values import JsonValue
 
 # The other separators of str.splitlines() are control characters, which JSON itself wants escaped.
 LINE_SEPARATORS = {

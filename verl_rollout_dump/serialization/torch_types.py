@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from verl_rollout_dump.serialization import arrays, markers, numpy_types
-from verl_rollout_dump.serialization.report import Node
-from verl_rollout_dump.serialization.values import JsonValue, type_name
-
-if TYPE_CHECKING:
-    from verl_rollout_dump.serialization.conversion import Walk
+from verl_rollout_dump.serialization.rule import Context, Node
+from verl_rollout_dump.serialization.type_names import type_name
+from verl_rollout_dump.serialization.values import JsonValue
 
 # numpy has no such floats (pytorch/pytorch#110285); each is exactly a double.
 VIA_DOUBLE = ("torch.bfloat16", "torch.float8")
@@ -20,19 +18,19 @@ VIA_DOUBLE = ("torch.bfloat16", "torch.float8")
 LARGEST_SPARSE = 1_000_000
 
 
-def tensor(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def tensor(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a tensor as nested lists, one without axes as its value."""
     if value.is_meta:
-        return walk.not_written(value, "a meta tensor, which has no data", tensor_extent(value), node)
+        return context.not_written(value, "a meta tensor, which has no data", tensor_extent(value), node)
     if value.is_nested:
-        return walk.items(list(value.detach().unbind()), node, depth)
+        return context.items(list(value.detach().unbind()), node, depth)
     if str(value.layout) != "torch.strided" and value.numel() > LARGEST_SPARSE:
         reason = f"a sparse tensor of more than {LARGEST_SPARSE} elements"
-        return walk.not_written(value, reason, tensor_extent(value), node)
-    if depth + value.ndim - 1 > walk.max_depth:
-        return walk.too_deep(value, node)
+        return context.not_written(value, reason, tensor_extent(value), node)
+    if depth + value.ndim - 1 > context.max_depth:
+        return context.too_deep(value, node)
     array = as_numpy(value)
-    return arrays.numbers(walk, array, numpy_types.below(node, array.ndim), type_name(type(value)), walk.here)
+    return arrays.numbers(context, array, numpy_types.below(node, array.ndim), type_name(type(value)), context.here)
 
 
 def as_numpy(value: Any) -> np.ndarray:
@@ -55,7 +53,7 @@ def as_numpy(value: Any) -> np.ndarray:
     return tensor.numpy()  # type: ignore[no-any-return]
 
 
-def placed_elsewhere(walk: Walk, value: Any, node: Node, depth: int) -> JsonValue:
+def placed_elsewhere(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return the marker of a tensor that only all ranks together can read, or that is an abstraction."""
     reason = "a tensor whose data is not in this process"
     return markers.marker(type_name(type(value)), reason, tensor_extent(value))

@@ -22,7 +22,8 @@ from verl_rollout_dump.batch.columns import columns_of
 from verl_rollout_dump.config import load_config
 from verl_rollout_dump.config.schema import SerializationConfig
 from verl_rollout_dump.serialization import ConversionReport, Serializer
-from verl_rollout_dump.serialization.values import ConversionError, type_name
+from verl_rollout_dump.serialization.type_names import type_name
+from verl_rollout_dump.serialization.values import ConversionError
 from verl_rollout_dump.verl_cpu.ci import lossy_warnings
 
 QUESTIONS = 4

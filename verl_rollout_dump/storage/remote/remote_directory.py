@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from verl_rollout_dump.config.schema import DumpConfig, Existing
-from verl_rollout_dump.dump.shutdown import open_dumps
 from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.storage.atomic_files import DurableSync, Sync, replace_file, write_file
 from verl_rollout_dump.storage.attempts import State
@@ -77,7 +76,6 @@ class RemoteDirectory:
                     "rollout_dump.writer.spool_dir=DIR"
                 ) from error
             undo.pop_all()
-        open_dumps.close_before_executors()
         logger.warning("rollouts (%s) are dumped to %s, attempt %d", split, url, self.record.current.attempt)
 
     def _open(self, url: str, split: str, node: dict[str, Any], undo: contextlib.ExitStack) -> None:
