@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 from abc import ABC
 from collections.abc import Callable, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
 from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.config import ConfigError
+from verl_rollout_dump.config.errors import nearest
 from verl_rollout_dump.errors import DumpError
 
 logger = logging.getLogger(__name__)
@@ -123,22 +124,33 @@ class RolloutHooks:
             raise failed_dump
 
 
+def check_callbacks(names: Sequence[str]) -> None:
+    """Raise `ConfigError` for a name in `rollout_dump.callbacks` that no installed package offers."""
+    known = sorted({DUMP, *_offered(), *_registered})
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(
+            [
+                f"rollout_dump.callbacks names {', '.join(map(repr, unknown))}, which no installed package "
+                f"offers as an entry point of the group {ENTRY_POINT_GROUP}. Known: {', '.join(known)}."
+                f"{nearest(unknown[0], known)}"
+            ]
+        )
+
+
 def build_callbacks(names: Sequence[str]) -> list[RolloutCallback]:
     """Build the callbacks that run: those named (entry points), and those that this process registered.
 
     `names` is `rollout_dump.callbacks`; the dump itself is not built here. Raises `ConfigError` for a name that no
     installed package offers.
     """
-    available = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    check_callbacks(names)
+    offered = _offered()
     wanted = [name for name in names if name != DUMP and name not in _registered]
-    unknown = [name for name in wanted if name not in available]
-    if unknown:
-        known = sorted({DUMP, *available, *_registered})
-        raise ConfigError(
-            [
-                f"rollout_dump.callbacks names {', '.join(map(repr, unknown))}, which no installed package "
-                f"offers as an entry point of the group {ENTRY_POINT_GROUP}. Known: {', '.join(known)}"
-            ]
-        )
-    classes = {name: available[name].load() for name in wanted} | _registered
+    classes = {name: offered[name].load() for name in wanted} | _registered
     return [cls() for cls in dict.fromkeys(classes.values())]
+
+
+def _offered() -> dict[str, EntryPoint]:
+    """Return the callbacks that installed packages offer, by name."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}

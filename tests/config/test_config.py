@@ -7,7 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from verl_rollout_dump import ConfigError, load_config
-from verl_rollout_dump.config import DumpConfig
+from verl_rollout_dump.config import DumpConfig, validation
 from verl_rollout_dump.config.resolved import as_container, write_resolved
 from verl_rollout_dump.config.schema import Compression, NonFinite, OnError, Strategy
 
@@ -71,6 +71,9 @@ def test_any_part_of_the_node_may_be_given():
         ({"writer": {"compression": "zstd"}}, lambda c: c.writer.compression is Compression.zstd),
         ({"sampling": {"max_records": "16"}}, lambda c: c.sampling.max_records == 16),
         ({"writer": {"fsync": "true"}}, lambda c: c.writer.fsync is True),
+        ({"path": {"filename": "step{step:06d}.jsonl"}}, lambda c: c.path.filename == "step{step:06d}.jsonl"),
+        ({"fields": {"exclude": ["a?"], "include": ["a*"]}}, lambda c: c.fields.exclude == ["a?"]),
+        ({"fields": {"trainer": ["*_global_steps"]}}, lambda c: c.fields.trainer == ["*_global_steps"]),
     ],
 )
 def test_values_as_a_command_line_gives_them(given, expected):
@@ -121,6 +124,23 @@ def test_interpolations_are_resolved_against_the_whole_config():
         ({"path": {"filename": "/{step}.jsonl"}}, "a plain file name inside the directory"),
         ({"path": {"filename": "{step}-{uid}.jsonl"}}, "a template with {step} as its only placeholder"),
         ({"path": {"filename": "{step}.json"}}, "a name that ends in .jsonl"),
+        ({"path": {"filename": "{step}-{step}.jsonl"}}, "a template with {step} in it once"),
+        *(
+            ({"path": {"filename": f"{{step:{form}}}.jsonl"}}, "{step} or {step:06}: other formats cannot be read back")
+            for form in ("x", ",", "_", "+", " ", "b", "5", "<03", ".1f", "c")
+        ),
+        ({"fields": {"include": []}}, "rollout_dump.fields.include is []; expected at least one name or glob, such as"),
+        ({"fields": {"exclude": ["*"]}}, "fields.exclude is ['*']; expected a list that leaves a field of include (*)"),
+        (
+            {"fields": {"include": ["acc", "score*"], "exclude": ["a*", "s*"]}},
+            "fields.exclude is ['a*', 's*']; expected a list that leaves a field of include (acc, score*)",
+        ),
+        (
+            {"fields": {"trainer": ["dataa_source"]}},
+            "Unsupported rollout_dump.fields.trainer 'dataa_source'. Supported: data_source, num_turns, "
+            "response_length, min_global_steps, max_global_steps, raw_prompt. Did you mean 'data_source'?",
+        ),
+        ({"fields": {"trainer": ["reward*"]}}, "Unsupported rollout_dump.fields.trainer 'reward*'."),
         ({"path": {"dir": "s4://bucket/run"}}, "a directory, or a URL of a store that fsspec knows (s3://, gs://, "),
         ({"path": {"dir": "s3:///run"}}, "a URL with a bucket, such as s3://bucket/run"),
         ({"writer": {"shards": 4, "shard": 4}}, "writer.shard is 4; expected a number below writer.shards, which is 4"),
@@ -130,6 +150,26 @@ def test_interpolations_are_resolved_against_the_whole_config():
     ],
 )
 def test_each_mistake_is_explained(given, said):
+    with pytest.raises(ConfigError) as caught:
+        load_config(given)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"writer": {"compression": "zstd"}},
+            "rollout_dump.writer.compression=zstd needs the package zstandard,",
+        ),
+        (
+            {"writer": {"mode": "ray"}},
+            "rollout_dump.writer.mode=ray needs the package ray, which is not installed.",
+        ),
+    ],
+)
+def test_a_value_whose_package_is_missing_is_refused(monkeypatch, given, said):
+    monkeypatch.setattr(validation, "find_spec", lambda package: None)
     with pytest.raises(ConfigError) as caught:
         load_config(given)
     assert said in str(caught.value)

@@ -32,18 +32,18 @@ def test_relative_directories_start_where_the_user_did(hydra, tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("pretended", "expected"),
     [
-        ({}, "+rollout_dump=default rollout_dump/path=per_run"),
-        ({"choices": {"rollout_dump": "default", "rollout_dump/path": "trainer_dir"}}, "rollout_dump/path=per_run"),
+        ({}, "add +rollout_dump=default rollout_dump/path=per_run"),
+        ({"choices": {"rollout_dump": "default", "rollout_dump/path": "trainer_dir"}}, "add rollout_dump/path=per_run"),
         (
             {"sources": ["app"]},
-            "hydra.searchpath=[pkg://verl_rollout_dump.conf] +rollout_dump=default rollout_dump/path=per_run",
+            "add hydra.searchpath=[pkg://verl_rollout_dump.conf] +rollout_dump=default rollout_dump/path=per_run",
         ),
         (
             {
                 "choices": {"rollout_dump": "default", "rollout_dump/path": "per_run"},
                 "task": ["rollout_dump/path=per_run", "rollout_dump.path.dir=x"],
             },
-            "rollout_dump/path=per_run without rollout_dump.path.dir=x",
+            "leave out rollout_dump.path.dir=x, which replaces the directory of each job",
         ),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_killed_attempt_leaves_no_torn_file_and_the_next_one_starts(tmp_path, 
 def test_a_second_live_run_is_refused_with_the_remedy(tmp_path, batch):
     config = {"path": {"dir": str(tmp_path)}}
     first = RolloutDumpCallback.from_config(config)
-    with pytest.raises(DumpError, match=r"another run is writing to .*rollout_dump/path=per_run"):
+    with pytest.raises(DumpError, match=r"another run is writing to .*own: set trainer\.rollout_data_dir"):
         RolloutDumpCallback.from_config(config)
     first.close()
     run(tmp_path, batch, {1: "free again"})

@@ -54,14 +54,18 @@ def missing_keys(keys: Iterable[str]) -> str:
 def bad_choice(key: str, value: object, choices: Iterable[str]) -> str:
     """Say that a value is not one of the choices."""
     choices = list(choices)
-    near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"Unsupported {key} {value!r}. Supported: {', '.join(choices)}.{hint}"
+    return f"Unsupported {key} {value!r}. Supported: {', '.join(choices)}.{nearest(str(value), choices)}"
 
 
 def bad_value(key: str, value: object, expected: str) -> str:
     """Say that a value is of the wrong kind or out of range."""
     return f"{key} is {value!r}; expected {expected}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return " Did you mean ...?" with the known name that is most like a mistyped one; empty where none is."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def join(path: str, key: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 CONF_PACKAGE = "verl_rollout_dump.conf"
 PER_RUN = "rollout_dump/path=per_run"
+FIXED_DIRECTORIES = ("rollout_dump.path.dir=", "rollout_dump.path.validation_dir=")
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,21 @@ def starting_folder() -> Path:
 
 
 def own_directory_remedy() -> str:
-    """Return the overrides that give each job a directory of its own, for the command line of this process."""
+    """Return what to change on the command line of this process so that each job has a directory of its own.
+
+    In a process without Hydra (plain Python, or a process of Ray) it names the keys.
+    """
     hydra = _hydra_config()
     if hydra is None:
-        return f"+rollout_dump=default {PER_RUN}"
+        return "set trainer.rollout_data_dir=DIR (with verl) or path.dir (in Python) to another directory"
     if hydra.runtime.choices.get("rollout_dump/path") == "per_run":
-        fixed = [word for word in hydra.overrides.task if word.lstrip("+").startswith("rollout_dump.path.")]
-        return f"{PER_RUN} without {' '.join(fixed)}"
+        fixed = [word for word in hydra.overrides.task if word.lstrip("+").startswith(FIXED_DIRECTORIES)]
+        return f"leave out {' '.join(fixed) or 'rollout_dump.path.dir'}, which replaces the directory of each job"
     if "rollout_dump" in hydra.runtime.choices:
-        return PER_RUN
+        return f"add {PER_RUN}"
     is_reachable = any(source.path.endswith(CONF_PACKAGE) for source in hydra.runtime.config_sources)
-    search_path = [] if is_reachable else [f"hydra.searchpath=[pkg://{CONF_PACKAGE}]"]
-    return " ".join([*search_path, "+rollout_dump=default", PER_RUN])
+    search_path = "" if is_reachable else f"hydra.searchpath=[pkg://{CONF_PACKAGE}] "
+    return f"add {search_path}+rollout_dump=default {PER_RUN}"
 
 
 def _hydra_config() -> Any:

@@ -9,6 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+# The fields that `fields.trainer` can name, over all trainers.
+TRAINER_FIELDS = (
+    "data_source",
+    "num_turns",
+    "response_length",
+    "min_global_steps",
+    "max_global_steps",
+    "raw_prompt",
+)
+
 OnError = Enum("OnError", ["warn", "raise"])  # written as a call since `raise` is a keyword
 OnError.__doc__ = "What a failed dump does to the training."
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import string
 from enum import Enum
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Any, cast
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from verl_rollout_dump.config import errors
-from verl_rollout_dump.config.schema import DumpConfig
+from verl_rollout_dump.config.schema import TRAINER_FIELDS, DumpConfig
 from verl_rollout_dump.config.urls import url_problem
 
 NODE = "rollout_dump"
@@ -40,7 +42,8 @@ def check(node: Any) -> DumpConfig:
     schema = OmegaConf.structured(DumpConfig)
     problems: list[str] = []
     set_values(schema, node, problems)
-    problems += out_of_range(schema) + bad_filename(schema) + unusable_url(schema) + no_such_shard(schema)
+    for find_problems in CHECKS:
+        problems += find_problems(schema)
     if problems:
         raise errors.ConfigError(problems)
     return cast(DumpConfig, OmegaConf.to_object(schema))
@@ -93,20 +96,64 @@ def out_of_range(schema: DictConfig) -> list[str]:
 
 
 def bad_filename(schema: DictConfig) -> list[str]:
-    """Return a problem if the template of the file name is none, leaves the directory, or names no step."""
+    """Return a problem if the template of file names is malformed, or its names cannot be read back as steps."""
     key, template = f"{NODE}.path.filename", schema.path.filename
     try:
-        names = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+        parts = [part for part in string.Formatter().parse(template) if part[1] is not None]
         shown = template.format(step=7)
     except (ValueError, KeyError, IndexError):
         return [errors.bad_value(key, template, "a template with {step} as its only placeholder")]
-    if names != {"step"}:
-        return [errors.bad_value(key, template, "a template with {step} in it")]
+    if [name for _, name, _, _ in parts] != ["step"]:
+        return [errors.bad_value(key, template, "a template with {step} in it once")]
+    if not all(is_plain_number(parts[0], step) for step in (7, 10, 1234567)):
+        return [errors.bad_value(key, template, "{step} or {step:06}: other formats cannot be read back as a step")]
     if "/" in shown or "\\" in shown or "\0" in shown or shown.startswith("."):
         return [errors.bad_value(key, template, "a plain file name inside the directory")]
     if not shown.endswith(".jsonl"):
         return [errors.bad_value(key, template, "a name that ends in .jsonl")]
     return []
+
+
+def is_plain_number(placeholder: tuple[str, str | None, str | None, str | None], step: int) -> bool:
+    """Return whether a placeholder, as `string.Formatter.parse` gives it, writes a step as a decimal number."""
+    _, _, spec, conversion = placeholder
+    shown = ("{0" + (f"!{conversion}" if conversion else "") + f":{spec or ''}" + "}").format(step)
+    return shown.isascii() and shown.isdigit() and int(shown) == step
+
+
+def no_field_left(schema: DictConfig) -> list[str]:
+    """Return a problem if the whitelist, without what is excluded, lets no field through."""
+    include, exclude = list(schema.fields.include), list(schema.fields.exclude)
+    if not include:
+        return [errors.bad_value(f"{NODE}.fields.include", include, "at least one name or glob, such as ['*']")]
+    if all(any(is_covered(name, pattern) for pattern in exclude) for name in include):
+        expected = f"a list that leaves a field of include ({', '.join(include)})"
+        return [errors.bad_value(f"{NODE}.fields.exclude", exclude, expected)]
+    return []
+
+
+def is_covered(included: str, excluded: str) -> bool:
+    """Return whether a glob that excludes matches all names that another name or glob includes."""
+    has_single = any(sign in excluded for sign in "?[") and any(sign in included for sign in "*?[")
+    return included == excluded or (not has_single and fnmatchcase(included, excluded))
+
+
+def unknown_trainer_field(schema: DictConfig) -> list[str]:
+    """Return a problem for each name or glob of `fields.trainer` that matches no field of any trainer."""
+    return [
+        errors.bad_choice(f"{NODE}.fields.trainer", name, TRAINER_FIELDS)
+        for name in schema.fields.trainer
+        if not any(fnmatchcase(field, name) for field in TRAINER_FIELDS)
+    ]
+
+
+def missing_package(schema: DictConfig) -> list[str]:
+    """Return a problem for each value that needs a package which is not installed."""
+    return [
+        f"{NODE}.{key}={value} needs the package {package}, which is not installed. Run: pip install {package}"
+        for key, value, package in NEEDED_PACKAGES
+        if getattr(OmegaConf.select(schema, key), "name", None) == value and find_spec(package) is None
+    ]
 
 
 def unusable_url(schema: DictConfig) -> list[str]:
@@ -151,4 +198,16 @@ EXPECTED: dict[type, str] = {
     type(None): "text, a whole number or null",
     ListConfig: "a list of names, such as ['*']",
 }
+# What a value needs to be installed: key, value, package.
+NEEDED_PACKAGES = (("writer.compression", "zstd", "zstandard"), ("writer.mode", "ray", "ray"))
+# The checks of the whole node, beyond the type of each value.
+CHECKS = (
+    out_of_range,
+    bad_filename,
+    unusable_url,
+    no_such_shard,
+    no_field_left,
+    unknown_trainer_field,
+    missing_package,
+)
 CHOICES = choices_of(OmegaConf.structured(DumpConfig))

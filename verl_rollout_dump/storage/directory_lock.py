@@ -19,6 +19,7 @@ import os
 import weakref
 from pathlib import Path
 
+from verl_rollout_dump.config.hydra_job import own_directory_remedy
 from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.storage.atomic_files import FILE_MODE, NOFOLLOW, Sync, replace_file
 from verl_rollout_dump.storage.lease import Lease, LeaseHeld, Owner, owner_of_process, parse_owner
@@ -29,7 +30,6 @@ LOCK = "run.lock"
 LEASE_FILE = "run.lease"
 TAKEN = (errno.EACCES, errno.EAGAIN)
 NO_FLOCK = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
-REMEDY = "Give this run a directory of its own: rollout_dump/path=per_run, or trainer.rollout_data_dir=DIR"
 
 
 class DirectoryLock:
@@ -115,7 +115,7 @@ def read_owner(path: Path) -> Owner | None:
 def refusal(folder: object, owner: Owner | None) -> str:
     """Say who is writing there, and what to do."""
     who = str(owner) if owner else "its owner has not signed it yet"
-    return f"another run is writing to {folder} ({who}). {REMEDY}"
+    return f"another run is writing to {folder} ({who}). Give this run a directory of its own: {own_directory_remedy()}"
 
 
 class LeaseOfFolder:

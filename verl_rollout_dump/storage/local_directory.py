@@ -60,7 +60,7 @@ class DumpDirectory:
             if isinstance(error, OSError):
                 raise DumpError(cannot_write(path, error)) from error
             raise
-        logger.warning("rollouts (%s) are dumped to %s, attempt %d", split, path, self.record.current.attempt)
+        logger.info("rollouts (%s) are dumped to %s, attempt %d", split, path, self.record.current.attempt)
 
     def write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
         """Write the file of a step and return its size in bytes. Raises OSError."""

@@ -50,15 +50,9 @@ def open_directories(config: DumpConfig) -> dict[str, OpenDirectory]:
 
     Raises `DumpError`; then none is open.
     """
-    if not config.enabled:
-        return {}
-    given = {"train": config.path.dir, "validation": config.path.validation_dir}
-    places = {split: absolute(place) for split, place in given.items() if place}
-    if places.get("train") == places.get("validation") and places:
-        places["validation"] = f"{places['validation'].rstrip('/')}/{VALIDATION_FOLDER}"
     opened: dict[str, OpenDirectory] = {}
     try:
-        for split, place in places.items():
+        for split, place in directories_of(config).items():
             claim(place)
             opened[split] = open_directory(place, split, config)
     except BaseException:
@@ -67,6 +61,17 @@ def open_directories(config: DumpConfig) -> dict[str, OpenDirectory]:
             directory.release()
         raise
     return opened
+
+
+def directories_of(config: DumpConfig) -> dict[str, str]:
+    """Return the absolute path or URL of each split that is to be dumped, by split."""
+    if not config.enabled:
+        return {}
+    given = {"train": config.path.dir, "validation": config.path.validation_dir}
+    places = {split: absolute(place) for split, place in given.items() if place}
+    if places.get("train") == places.get("validation") and places:
+        places["validation"] = f"{places['validation'].rstrip('/')}/{VALIDATION_FOLDER}"
+    return places
 
 
 def claim(place: str) -> None:

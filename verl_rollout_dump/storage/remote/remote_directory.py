@@ -76,7 +76,7 @@ class RemoteDirectory:
                     "rollout_dump.writer.spool_dir=DIR"
                 ) from error
             undo.pop_all()
-        logger.warning("rollouts (%s) are dumped to %s, attempt %d", split, url, self.record.current.attempt)
+        logger.info("rollouts (%s) are dumped to %s, attempt %d", split, url, self.record.current.attempt)
 
     def _open(self, url: str, split: str, node: dict[str, Any], undo: contextlib.ExitStack) -> None:
         self._spool = Spool(spool_folder(url, self._config.writer.spool_dir), self._config.path.filename)
