@@ -54,9 +54,10 @@ bench: $(VENV)/.installed ## measure beside verl's own code and write outputs/be
 		$(PYTHON) tests/benchmarks/bench_$$part.py --json outputs/bench/$$part.json $(BENCH_ARGS) || exit 1; \
 	done
 
-check: $(VENV)/.installed ## lint, format and types
+check: $(VENV)/.installed ## lint, format, layers and types
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
+	$(VENV)/bin/lint-imports --no-cache
 	$(PYTHON) -m mypy
 
 clean: ## remove what builds, tests and the model conversion left (keeps .venv and outputs)

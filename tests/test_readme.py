@@ -40,7 +40,7 @@ def written(expression, strategy):
 
 
 def test_the_table_is_found():
-    assert len(ROWS) >= 15
+    assert len(ROWS) >= 7
 
 
 @pytest.mark.parametrize(("expression", "native", "fallback"), ROWS)

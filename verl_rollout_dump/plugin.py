@@ -1,9 +1,9 @@
-"""What a trainer loads: importing this module is all it takes.
+"""The module that a trainer loads; importing it installs the plugin.
 
 verl 0.9 loads it through the entry point `verl.plugins`, any version through
 `VERL_USE_EXTERNAL_MODULES=verl_rollout_dump.plugin`, in the driver and in every Ray process, from inside
-`import verl`. So nothing of verl, torch or transformers is imported here. verl logs an exception of a plugin at
-DEBUG only, where nobody sees it; hence the loud one here.
+`import verl`. So nothing of verl, torch or transformers is imported here. verl logs an exception of a plugin only at
+DEBUG, where nobody sees it, so this module logs it at ERROR.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tensors of other devices, copied to host memory without waiting for each.
+"""Copies tensors of other devices to host memory without waiting for each copy.
 
-The copies are begun on the training thread, into pinned memory, and one event for each device stands behind them;
-whoever reads waits for the event. What a trainer does to the tensors afterwards the device does after the copies.
+The training thread starts the copies, into pinned memory, and records one event per device; the reader waits for the
+event. The device executes what the trainer does to the tensors later after the copies.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class HostCopies:
     """The copies of one snapshot: `begin` ... `begin`, `seal`, and on any thread `wait`."""
 
     def __init__(self) -> None:
-        # By identity, with the tensor, which has to live until its copy is complete.
+        # By identity, with the tensor, which must live until its copy is complete.
         self._begun: dict[int, tuple[Any, Any]] = {}
         self._arrays: dict[int, tuple[Any, Numbers]] = {}
         self._devices: set[Any] = set()
         self._events: list[Any] = []
 
     def begin(self, values: Any) -> Any:
-        """Return a tensor as one of the host; one that is there already, and what is no tensor, as it is."""
+        """Return a host copy of a tensor on a device; return anything else as it is."""
         if not is_elsewhere(values):
             return values
         if id(values) not in self._begun:
@@ -33,23 +33,23 @@ class HostCopies:
         return self._begun[id(values)][1]
 
     def array(self, values: Any) -> Numbers:
-        """Return a tensor, array or list as a numpy array, always the same; memory on the host is shared."""
+        """Return a tensor, array or list as a numpy array, the same one every time; host memory is shared."""
         if id(values) not in self._arrays:
             here = values
             if is_elsewhere(values) and str(values.dtype) == "torch.bfloat16":
-                here = values.float()  # on its device: here it would have to be complete
+                here = values.float()  # on its device; on the host it would have to be complete
             self._arrays[id(values)] = values, on_host(self.begin(here))
         return self._arrays[id(values)][1]
 
     def seal(self) -> None:
-        """Mark, on every device, that all copies have been begun; called again, for what has come since."""
+        """Record on every device that all copies have started. May be called again for later copies."""
         while self._devices:
             device = self._devices.pop()
             stream = getattr(sys.modules["torch"], device.type).current_stream(device)
             self._events.append(stream.record_event())
 
     def wait(self) -> None:
-        """Return when all copies are complete; called again, at once."""
+        """Return when all copies are complete."""
         for event in self._events:
             event.synchronize()
         self._events.clear()
@@ -65,14 +65,14 @@ class HostCopies:
 
 
 def is_elsewhere(values: Any) -> bool:
-    """Whether this is a tensor with data that is not in host memory."""
+    """Return whether this is a tensor whose data is not in host memory."""
     device = getattr(values, "device", None)
     kind = getattr(device, "type", "cpu")
     return kind not in ("cpu", "meta") and hasattr(values, "detach") and not getattr(values, "is_nested", False)
 
 
 def on_host(values: Any) -> Numbers:
-    """Return a tensor, array or list as a numpy array, complete at once; memory on the host is shared."""
+    """Return a tensor, array or list as a complete numpy array; host memory is shared."""
     if not hasattr(values, "detach"):
         return np.asarray(values)
     tensor = values.detach().cpu()

@@ -1,7 +1,7 @@
-"""Where the work on a handed-over step is done: at once, or by a thread behind a bounded queue.
+"""Runs the work on a step that was handed over: at once, or on a thread behind a bounded queue.
 
-A thread, not a process: pickling the batch into a pipe costs the training thread more than the thread takes from
-it (README, "How fast"). Tasks report what fails themselves; the thread outlives one that raises all the same.
+A thread and not a process, because pickling the batch into a pipe costs the training thread more than the writing
+thread takes from it (docs/performance.md). Tasks report their own failures; the thread survives a task that raises.
 """
 
 from __future__ import annotations
@@ -17,39 +17,42 @@ from verl_rollout_dump.dump.bounded_queue import PendingTasks, Size, Task
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 10.0  # how often a waiting caller looks whether the thread still lives, and says what it waits for
+POLL_SECONDS = 10.0  # how often a waiting caller checks that the thread is alive, and logs what it waits for
 NO_BYTE_LIMIT = 1 << 62
 NO_BYTES: Size = int  # gives 0
 
 
 class QueueFull(RuntimeError):
-    """The queue had no room, and `when_full: error`."""
+    """The queue has no room, and `writer.when_full` is `error`."""
 
 
 class WaitedTooLong(TimeoutError):
-    """A wait came to its bound, `writer.timeout_seconds`. The message says what for."""
+    """A wait reached its bound, `writer.timeout_seconds`. The message says what was waited for."""
 
 
 class Dispatch(Protocol):
     """Runs tasks in the order in which they were submitted."""
 
-    # How long callers of `submit` waited for room.
+    # Seconds that callers of `submit` waited for room.
     seconds_blocked: float
 
     def submit(self, task: Task, size: Size = NO_BYTES) -> bool:
-        """Run a task, which keeps `size()` bytes of memory, now or later; False: it was dropped.
+        """Run a task now or later; return False if it was dropped.
 
-        Raises `QueueFull`, and `WaitedTooLong`.
+        `size()` is the number of bytes of memory that the task keeps. Raises `QueueFull` and `WaitedTooLong`.
         """
 
     def has_room(self) -> bool:
-        """Whether another task could wait now: whether a task that runs may take its time."""
+        """Return whether another task could wait now, so that a running task may take its time."""
 
     def flush(self, seconds: float | None = None) -> None:
-        """Return when all tasks that were submitted have run. Raises `WaitedTooLong`; None: the usual bound."""
+        """Return when all submitted tasks have run.
+
+        `seconds` bounds the wait; None: `writer.timeout_seconds`. Raises `WaitedTooLong`.
+        """
 
     def close(self, seconds: float | None = None) -> None:
-        """Flush, and stop. Submitting afterwards raises RuntimeError. Raises `WaitedTooLong`, stopped all the same."""
+        """Flush and stop. Raises `WaitedTooLong` after stopping; later calls of `submit` raise `RuntimeError`."""
 
 
 class InlineDispatch:
@@ -63,14 +66,14 @@ class InlineDispatch:
         return True
 
     def has_room(self) -> bool:
-        """No: while a task runs, the training waits."""
+        """Return False: while a task runs, the training waits."""
         return False
 
     def flush(self, seconds: float | None = None) -> None:
-        """Nothing waits."""
+        """Return at once: no task waits."""
 
     def close(self, seconds: float | None = None) -> None:
-        """Nothing runs."""
+        """Return at once: no task runs."""
 
 
 class BackgroundDispatch:
@@ -89,21 +92,21 @@ class BackgroundDispatch:
         self._closed = False
 
     def submit(self, task: Task, size: Size = NO_BYTES) -> bool:
-        """Put a task into the queue, or do what `when_full` says."""
+        """Put a task into the queue; if it is full, do what `when_full` says."""
         if self._closed:
             raise RuntimeError("the dump is closed; a batch that comes now is not written")
         return self._pending.put(task, size, 0.0) or self._put(task, size)
 
     def has_room(self) -> bool:
-        """Whether another task could wait now."""
+        """Return whether another task could wait now."""
         return self._pending.has_room()
 
     def flush(self, seconds: float | None = None) -> None:
-        """Return when all tasks that were submitted have run."""
+        """Return when all submitted tasks have run."""
         self._wait(self._pending.wait_until_done, f"{self._pending.unfinished} steps to be written", seconds)
 
     def close(self, seconds: float | None = None) -> None:
-        """Let the thread finish what is in the queue, and end it."""
+        """Let the thread finish the queue, and end it."""
         if self._closed:
             return
         self._closed = True
@@ -118,7 +121,7 @@ class BackgroundDispatch:
             try:
                 task()
             except Exception:
-                logger.exception("a task of the writing thread failed, and did not say so itself")
+                logger.exception("a task of the writing thread failed without reporting it")
             finally:
                 del task  # the batch may be large; do not keep it until the next one comes
                 self._pending.note_done()
@@ -128,7 +131,7 @@ class BackgroundDispatch:
         return not self._thread.is_alive()
 
     def _wait(self, wait: Callable[[float], bool], what: str, seconds: float | None) -> None:
-        """Wait for something, saying so now and then; raise when it takes too long, or can never come."""
+        """Wait, and log it every `POLL_SECONDS`. Raises `WaitedTooLong` at the bound, or if the thread has ended."""
         bound = self._timeout if seconds is None else seconds
         started = time.monotonic()
         while not wait(min(POLL_SECONDS, max(0.0, started + bound - time.monotonic()))):
@@ -158,7 +161,7 @@ class BackgroundDispatch:
 
 
 def background(config: WriterConfig) -> BackgroundDispatch:
-    """Start the thread that the config describes."""
+    """Start the writing thread."""
     return BackgroundDispatch(
         config.max_pending, config.when_full, config.max_pending_bytes, float(config.timeout_seconds)
     )

@@ -1,7 +1,7 @@
-"""`PendingTasks`: a bounded queue, counted in tasks and in bytes, whose every wait has an end.
+"""`PendingTasks`: a queue bounded in tasks and in bytes, in which every wait has a bound.
 
-Its lock may be taken again by the thread that holds it: a signal that arrives while the training thread is inside
-the queue must be able to wait until the queue is empty (`Condition.wait` gives back all that the thread holds).
+The thread that holds its lock may take it again: a signal that arrives while the training thread is inside the queue
+must be able to wait until the queue is empty (`Condition.wait` releases every level of the lock).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Size = Callable[[], int]
 
 
 class WaitingTask:
-    """A task that waits, and how many bytes of memory it keeps: asked at most once, when it is of interest."""
+    """A task that waits. Its size is computed at most once, and only if somebody needs it."""
 
     def __init__(self, task: Task, size: Size) -> None:
         self.task = task
@@ -24,14 +24,14 @@ class WaitingTask:
 
     @functools.cached_property
     def nbytes(self) -> int:
-        """How many bytes of memory the task keeps."""
+        """Bytes of memory that the task keeps."""
         return self._size()
 
 
 class PendingTasks:
     """Tasks in the order in which they were put, with the bytes of memory that each keeps.
 
-    A task of more bytes than the bound is taken when nothing else waits: it would never fit otherwise.
+    A task that is larger than the bound is accepted when nothing else waits, since it would never fit otherwise.
     """
 
     def __init__(self, max_tasks: int, max_bytes: int) -> None:
@@ -45,20 +45,20 @@ class PendingTasks:
 
     @property
     def unfinished(self) -> int:
-        """How many tasks wait or run."""
+        """The number of tasks that wait or run."""
         return self._put - self._done
 
     def has_room(self, *tasks: WaitingTask) -> bool:
-        """Whether these tasks would be taken now."""
+        """Return whether these tasks would be accepted now."""
         if not self._waiting:
             return True
         all_of_them = (*self._waiting, *tasks)
         return len(self._waiting) < self._max_tasks and sum(task.nbytes for task in all_of_them) <= self._max_bytes
 
     def put(self, task: Task, size: Size, seconds: float) -> bool:
-        """Put a task as soon as there is room; False: there was none for so many seconds.
+        """Put a task as soon as there is room; return False if there was none for so many seconds.
 
-        `size` tells how many bytes of memory the task keeps. It is asked only if other tasks wait.
+        `size` returns the bytes of memory that the task keeps. It is called only if other tasks wait.
         """
         new = WaitingTask(task, size)
         with self._changed:
@@ -70,7 +70,7 @@ class PendingTasks:
             return True
 
     def take(self) -> Task | None:
-        """Wait for a task and return it; None: the queue is closed and empty."""
+        """Wait for a task and return it; return None when the queue is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._waiting) or self._is_closed)
             if not self._waiting:
@@ -80,19 +80,19 @@ class PendingTasks:
             return task
 
     def note_done(self) -> None:
-        """The task that was taken has run."""
+        """Record that the task that was taken has run."""
         with self._changed:
             self._done += 1
             self._changed.notify_all()
 
     def wait_until_done(self, seconds: float) -> bool:
-        """Wait until all tasks that are in here now have run; False: they have not within so many seconds."""
+        """Wait until all tasks that are here now have run; return False if they have not within so many seconds."""
         with self._changed:
             last = self._put
             return self._changed.wait_for(lambda: self._done >= last, seconds)
 
     def close(self) -> None:
-        """Let the taker end when it has taken what is here."""
+        """End the thread that takes tasks when it has taken those that are here."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

@@ -1,11 +1,11 @@
 """`RolloutDumpCallback`: the callback that writes every rollout.
 
-Failures. What keeps a dump from starting is raised by `from_config`. Later, under `on_error: warn`, nothing is
-raised: a failure is logged once per kind, counted, and told again at the end. Under `on_error: raise` it is raised
-as `DumpError` by `on_rollout_end` of its own step; for that the call waits until the step is written.
+Failures. `from_config` raises what keeps a dump from starting. Later, nothing is raised under `on_error: warn`: a
+failure is logged once per kind, counted, and reported again at the end. Under `on_error: raise`, `on_rollout_end` raises
+the failure of its own step as `DumpError`; for that it waits until the step is written.
 
-A callback can be pickled: it travels with its config and tokenizer, without its thread and files, and starts a dump
-of its own at its first batch (which is refused while the original still writes to the same directory).
+A callback can be pickled. It travels with its config and tokenizer, without its thread and files, and starts a dump of
+its own at its first batch (which is refused while the original still writes to the same directory).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from verl_rollout_dump.storage.attempts import State
 
 
 class OpenDump(Endable, Protocol):
-    """What takes batches: this process, or Ray actors for it."""
+    """A started dump: of this process, or of Ray actors."""
 
     tokenizer: Any
 
@@ -43,7 +43,7 @@ class OpenDump(Endable, Protocol):
 
 
 def ray_dump(config: DumpConfig, tokenizer: Any) -> OpenDump:
-    """Start the actors that write."""
+    """Start the writing actors."""
     from verl_rollout_dump.dump.ray_dump import RayDump  # brings Ray in
 
     return RayDump(config, tokenizer)
@@ -57,7 +57,7 @@ DUMPS: dict[Mode, Callable[[DumpConfig, Any], OpenDump]] = {
 
 
 class RolloutDumpCallback(RolloutCallback):
-    """Writes every rollout it is given as JSONL, one file per step, and says what it did in `report`."""
+    """Writes every rollout that it receives as JSONL, one file per step, and counts what it did in `report`."""
 
     def __init__(self, config: DumpConfig, tokenizer: Any = None) -> None:
         """Start the dump: make and lock the directories. Raises `DumpError` where that fails.
@@ -78,13 +78,13 @@ class RolloutDumpCallback(RolloutCallback):
         checked = load_config(config)
         if checked.enabled and checked.path.dir is None and checked.path.validation_dir is None:
             raise ConfigError(
-                ["rollout_dump.path.dir is not set, so there is nowhere to dump to. Set it, or enabled: false"]
+                ["rollout_dump.path.dir is not set, so nothing can be dumped. Set it, or set enabled: false"]
             )
         return cls(checked, tokenizer)
 
     @property
     def tokenizer(self) -> Any:
-        """What turns token ids into text, or None."""
+        """The tokenizer that turns token ids into text, or None."""
         return self._tokenizer
 
     @tokenizer.setter
@@ -107,21 +107,22 @@ class RolloutDumpCallback(RolloutCallback):
         self._start().accept(batch if batch.split == "validation" else replace(batch, split="validation"))
 
     def on_rollouts_at(self, source: RolloutSource) -> None:
-        """Dump the rollouts of a training step that lie elsewhere; under `writer.mode=ray` the writers read them."""
+        """Dump the rollouts of a training step that lie elsewhere; under `writer.mode=ray` the actors read them."""
         self._start().accept_from(source)
 
     def on_train_end(self) -> None:
-        """Write what is still to be written, and end the attempt as complete."""
+        """Write what is pending, and end the attempt as complete."""
         self.close()
 
     def on_train_failed(self, error: BaseException) -> None:
-        """Write what is still to be written, and end the attempt as failed."""
+        """Write what is pending, and end the attempt as failed."""
         self._end("failed")
 
     def flush(self, seconds: float | None = None) -> None:
-        """Wait until all batches that were handed over are in files, at most so many seconds.
+        """Wait until all batches that were handed over are in files.
 
-        None: `writer.timeout_seconds`. Under `on_error: raise`, raise what failed, a wait that took too long among it.
+        `seconds` bounds the wait; None: `writer.timeout_seconds`. Raises `DumpError` under `on_error: raise` if a step
+        failed, or the wait reached its bound.
         """
         if self._started is not None:
             self._started.flush(seconds)
@@ -142,7 +143,7 @@ class RolloutDumpCallback(RolloutCallback):
         return {"config": self.config, "_tokenizer": self._tokenizer, "_started": None}
 
     def _start(self) -> OpenDump:
-        """Return the dump, started if it is not yet (the callback has travelled)."""
+        """Return the dump, and start it if the callback has travelled between processes."""
         if self._started is None:
             self._started = DUMPS[self.config.writer.mode](self.config, self._tokenizer)
             open_dumps.add(self._started, self.config.path)

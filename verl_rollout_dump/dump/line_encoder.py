@@ -1,9 +1,9 @@
-"""From a snapshot to lines: text is decoded, the other fields are encoded, and both are put together.
+"""From a snapshot to lines: decodes text, encodes the other fields, and joins both.
 
     {"input":"<decoded>","output":"<decoded>","gts":...,"score":...,"step":7,...}
 
-Decoded text comes from `decode` as JSON already, and is the largest part of a line by far; the fields between two
-texts are encoded together. Chunks of rows bound the memory that this takes.
+`decode` returns text as JSON already, which is by far the largest part of a line. The fields between two texts are
+encoded together. The rows are encoded in chunks, which bounds the memory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REFUSED_IDS = kind_of(
 
 @dataclass
 class Segment:
-    """For each row of a chunk the JSON of one or several fields: `"name":value,"name":value`."""
+    """The JSON of one or several fields, for each row of a chunk: `"name":value,"name":value`."""
 
     before: bytes
     values: Sequence[Row]
@@ -52,7 +52,7 @@ class Segment:
 
 
 class LineEncoder:
-    """Encodes steps. One for a dump, used by one thread at a time."""
+    """Encodes steps. A dump has one, which one thread uses at a time."""
 
     def __init__(self, serializer: Serializer, max_chars: int | None, decoder: Callable[[], TextDecoder]) -> None:
         self._serializer = serializer
@@ -60,7 +60,7 @@ class LineEncoder:
         self._decoder = decoder
 
     def chunks(self, step: ConvertedStep) -> Iterator[Pieces]:
-        """Yield the pieces of the lines of a step, each line ending in a line feed, a bounded number at a time."""
+        """Yield the pieces of a step's lines, a bounded number at a time; every line ends in a line feed."""
         size = rows_per_chunk(step.fields)
         groups = grouped(step.fields)
         for first in range(0, step.rows, size):
@@ -116,7 +116,7 @@ def with_literals(rows: list[Any], literals: Mapping[int, Any]) -> list[Any]:
 
 
 def values_segment(fields: list[ValuesField], chunk: Chunk) -> Segment:
-    """Encode fields whose values are there already."""
+    """Encode fields whose values are JSON-ready."""
     names = [field.name for field in fields]
     rows = zip(*(field.values[chunk.first : chunk.last] for field in fields), strict=True)
     records = [dict(zip(names, row)) for row in rows]  # noqa: B905 (as many as names)
@@ -124,18 +124,18 @@ def values_segment(fields: list[ValuesField], chunk: Chunk) -> Segment:
 
 
 def put_together(segments: list[Segment]) -> Pieces:
-    """Return the pieces of all lines of a chunk, in order; the text in them is not copied once more."""
+    """Return the pieces of all lines of a chunk, in order, without copying the text."""
     columns: list[Iterable[Row]] = []
     before = b"{"
     for segment in segments:
         columns += [repeat(before + segment.before), segment.values]
         before = segment.after + b","
     ends = repeat(segments[-1].after + b"}\n")
-    return list(chain.from_iterable(zip(*columns, ends, strict=False)))  # the values alone end
+    return list(chain.from_iterable(zip(*columns, ends, strict=False)))  # only the values are finite
 
 
 def grouped(fields: list[WrittenField]) -> list[list[WrittenField]]:
-    """Put neighbouring fields of values together; each other field stands alone."""
+    """Group neighbouring fields of values; every other field is a group of its own."""
     groups: list[list[WrittenField]] = []
     for field in fields:
         if groups and isinstance(field, ValuesField) and isinstance(groups[-1][0], ValuesField):
@@ -152,14 +152,14 @@ def rows_per_chunk(fields: list[WrittenField]) -> int:
 
 
 class Written(NamedTuple):
-    """How numbers of one kind are written in C."""
+    """How C writes numbers of one kind."""
 
     dtype: npt.DTypeLike
     write: Callable[[CDLL, NumberRows, int, Text, Integers], int]
-    size: int  # bytes of text of a number, that there is room for
+    size: int  # bytes of text that are reserved for a number
 
 
-# By the kind and the size of the dtype. The others are orjson's.
+# By the kind and the size of the dtype. orjson writes the others.
 IN_C = {
     **dict.fromkeys(("i1", "i2", "i4", "i8", "u1", "u2", "u4"), Written(np.int64, native.write_integers, 7)),
     "f4": Written(np.float32, native.write_floats, 13),
@@ -169,7 +169,7 @@ IN_C = {
 def json_arrays(numbers: Numbers, starts: Numbers, stops: Numbers) -> Sequence[Row]:
     """Return `numbers[i, starts[i]:stops[i]]` of every row i as a JSON array of numbers.
 
-    Floats are written in the fewest digits that read back as the same. Raises `NotFinite` for what JSON cannot write.
+    Floats get the fewest digits that read back to the same value. Raises `NotFinite` for NaN and the infinities.
     """
     written = IN_C.get(f"{numbers.dtype.kind}{numbers.itemsize}")
     if native.library is None or written is None:
@@ -179,10 +179,10 @@ def json_arrays(numbers: Numbers, starts: Numbers, stops: Numbers) -> Sequence[R
 
 
 def by_orjson(numbers: Numbers, starts: Numbers, stops: Numbers) -> list[bytes]:
-    """Do the same, row by row."""
+    """Do the same with orjson, row by row."""
     spans = zip(numbers, starts.tolist(), stops.tolist(), strict=True)
     native_order = numbers.dtype.newbyteorder("=")
     rows = [np.ascontiguousarray(row[start:stop], native_order) for row, start, stop in spans]
     if numbers.dtype.kind == "f" and not all(np.isfinite(row).all() for row in rows):
-        raise NotFinite  # orjson would write null without a word
+        raise NotFinite  # orjson would silently write null
     return [orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) for row in rows]

@@ -1,8 +1,8 @@
 """The JSON Schema (2020-12) of a record, for a given config.
 
-What a config promises: the fields of the trainer and their types, which of them are always there, whether others may
-come, and the markers that stand for what could not be written. Every line of a dump validates against the schema of
-its config, so a tool that reads dumps can be checked against it.
+The schema states what a config promises: the trainer's fields and their types, which of them every record has, whether
+others may appear, and the markers that stand for values that could not be written. Every line of a dump validates
+against the schema of its config, so a tool that reads dumps can be tested against it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Run an action right after a module was imported, without importing it.
 
-verl loads plugins from inside `import verl`, long before its trainers are imported; importing them there would
-run in a circle and would load torch into every Ray process. So what is to be done to a module is written down
-here, and done when someone imports it (or at once where that has happened already).
+verl loads plugins from inside `import verl`, long before its trainers are imported. Importing the trainers there would
+be circular and would load torch into every Ray process. So an action on a module is registered here, and runs when
+somebody imports the module (or at once if it is imported already).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Action = Callable[[ModuleType], None]
 
 
 class PostImportFinder(MetaPathFinder):
-    """Finds nothing itself: asks the other finders, and wraps the loader of the modules it waits for."""
+    """Asks the other finders for a module, and wraps the loader of those that have registered actions."""
 
     def __init__(self) -> None:
         self.actions: dict[str, list[Action]] = {}
@@ -31,7 +31,7 @@ class PostImportFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module that is waited for, its loader wrapped; None for every other."""
+        """Return the spec of a module with actions, its loader wrapped; None for every other module."""
         if fullname not in self.actions or getattr(self._searching, "name", None) == fullname:
             return None
         self._searching.name = fullname
@@ -52,13 +52,13 @@ class PostImportLoader(Loader):
         self._finder = finder
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the wrapped loader."""
+        """Create the module as the wrapped loader does."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """As the wrapped loader; then every action that waits for this module."""
+        """Execute the module as the wrapped loader does; then run the actions of this module."""
         self._loader.exec_module(module)
-        if module.__spec__ is not None:  # from here on the module looks as if nobody had watched
+        if module.__spec__ is not None:  # from now on the module shows its own loader
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         for action in self._finder.actions.pop(module.__name__, []):
@@ -86,7 +86,7 @@ def when_imported(module_name: str, action: Action) -> None:
 
 
 def run_action(action: Action, module: ModuleType) -> None:
-    """Run one action; an exception is logged, since an import must not fail for it."""
+    """Run one action. An exception is logged, because an import must not fail for it."""
     try:
         action(module)
     except Exception:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from verl_rollout_dump.integrations.verl.releases import RELEASES
+
 pytestmark = pytest.mark.verl
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache/verl_wheels"
@@ -26,6 +28,7 @@ TRAINERS = {
     "0.9.0": LATEST,
     "0.9.1": LATEST,
 }
+assert tuple(TRAINERS) == RELEASES
 ROWS = [
     {"input": "ab", "output": "ba", "gts": "g", "score": 1.0, "step": 1, "acc": True},
     {"input": "cde", "output": "edc", "gts": None, "score": 0.5, "step": 1, "acc": False},
