@@ -1,8 +1,8 @@
 """`RolloutDumpCallback`: the callback that writes every rollout.
 
 Failures. `from_config` raises what keeps a dump from starting. Later, nothing is raised under `on_error: warn`: a
-failure is logged once per kind, counted, and reported again at the end. Under `on_error: raise`, `on_rollout_end` raises
-the failure of its own step as `DumpError`; for that it waits until the step is written.
+failure is logged once per kind, counted, and reported again at the end. Under `on_error: raise`, `on_rollout_end`
+raises the failure of its own step as `DumpError`; for that it waits until the step is written.
 
 A callback can be pickled. It travels with its config and tokenizer, without its thread and files, and starts a dump of
 its own at its first batch (which is refused while the original still writes to the same directory).
