@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 from verl_rollout_dump.config import load_config
 from verl_rollout_dump.verl_cpu import ci, reward_check
 from verl_rollout_dump.verl_cpu.failure import causes
+from verl_rollout_dump.verl_cpu.reward_problems import problems_of, put_into_batch, put_into_row
 
 pytestmark = pytest.mark.verl
 
@@ -141,17 +142,84 @@ class Local:
     ],
 )
 def test_problems_of_a_value(value, problem):
-    problems = reward_check.problems_of([{"score": 1.0, "extra": value}], strict_rules())
+    problems = problems_of([{"score": 1.0, "extra": value}], strict_rules(), put_into_row)
     assert len(problems) == (problem is not None)
     assert problem is None or problem in problems[0]
 
 
 def test_what_verl_cannot_send_is_a_problem_even_where_it_can_be_written():
     verdict = make_dataclass("Verdict", ["reason"], namespace={"__module__": "custom_module_1"})
-    (problem,) = reward_check.problems_of([{"score": 1.0, "judge": verdict("short")}], strict_rules())
+    (problem,) = problems_of([{"score": 1.0, "judge": verdict("short")}], strict_rules(), put_into_row)
     assert problem.startswith("field 'judge', record 0: verl cannot send it between its processes (")
     assert problem.endswith(ADVICE)
-    assert reward_check.problems_of([{"acc": 1.0}], strict_rules()) == ["field 'score' is missing; verl needs it"]
+    assert problems_of([{"acc": 1.0}], strict_rules(), put_into_row) == ["field 'score' is missing; verl needs it"]
+
+
+@pytest.mark.parametrize(
+    ("put_score", "score", "refused"),
+    [
+        (put_into_row, 1, None),
+        (put_into_row, np.float64(0.5), None),
+        (put_into_row, np.float32(1), "numpy.float32 into its tensor of scores (TypeError: can't assign a numpy."),
+        (put_into_row, np.bool_(True), "verl cannot put numpy.bool"),
+        (put_into_row, None, "verl takes None for no score at all, and the training ends with KeyError: 'rm_sc"),
+        (put_into_row, "1.0", "cannot put str into its tensor of scores (TypeError: can't assign a str to a "),
+        (put_into_row, (1.0, {"acc": True}), "cannot put tuple into its tensor of scores (TypeError: can't as"),
+        (put_into_batch, np.float32(1), None),
+        (put_into_batch, "1.0", "put str into its tensor of scores (ValueError: too many dimensions 'str')"),
+        (put_into_batch, [1.0], "cannot put list into its tensor of scores (RuntimeError: shape mismatch: "),
+        (put_into_batch, None, "verl takes None for no score at all"),
+    ],
+)
+def test_scores_that_verl_refuses(put_score, score, refused):
+    found = problems_of([{"score": 1.0}, {"score": score}], strict_rules(), put_score)
+    assert len(found) == (refused is not None), found
+    if refused:
+        assert found[0].startswith("field 'score', record 1: verl ") and refused in found[0]
+        assert found[0].endswith("; return a float, or a dict with a float under 'score'")
+
+
+def test_columns_that_the_v0_trainer_refuses():
+    ragged = [{"score": 1.0, "found": [1, 2]}, {"score": 0.0, "found": [1]}]
+    (problem,) = problems_of(ragged, strict_rules(), put_into_batch)
+    assert problem.startswith("field 'found': verl's v0 trainer cannot make an array of it (setting an array element")
+    assert problems_of(ragged, strict_rules(), put_into_row) == []
+    sometimes = [{"score": 1.0, "acc": 1}, {"score": 0.0}]
+    (problem,) = problems_of(sometimes, strict_rules(), put_into_batch)
+    assert problem == "field 'acc', record 1: it is missing, and verl's v0 trainer raises KeyError; return None there"
+    assert problems_of(sometimes, strict_rules(), put_into_row) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "last"),
+    [
+        ("def compute_score(**kwargs)\n    return 1\n", "{file}, line 1: SyntaxError: expected ':'"),
+        ("import nowhere_at_all\n", "{file}, line 1: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("x = 1\n", "AttributeError: Object not found in module: object_name='compute_score', module_path='{file}'."),
+        (
+            "def compute_score(solution_str, **kwargs):\n    return 1 / len(solution_str)\n",
+            "{file}, line 2: ZeroDivisionError: division by zero",
+        ),
+    ],
+)
+def test_a_broken_reward_function_ends_with_its_place(project, source, last):
+    file = project / "reward.py"
+    file.write_text(source)
+    code, shown = run([sys.executable, "-m", "verl_rollout_dump.verl_cpu.ci", file.name], project)
+    assert code == 2
+    assert shown.splitlines()[-1] == last.format(file=file)
+    assert not (project / "outputs").exists()
+
+
+def test_a_score_that_verl_refuses_is_refused_before_anything_is_trained(project):
+    (project / "reward.py").write_text("def compute_score(**kwargs):\n    return 1.0, {'acc': True}\n")
+    code, shown = run([sys.executable, "-m", "verl_rollout_dump.verl_cpu.ci", "reward.py"], project)
+    assert code == 1
+    said = "verl cannot put tuple into its tensor of scores (TypeError: can't assign a tuple to a torch.FloatTensor)"
+    assert shown.splitlines()[-3:-1] == [
+        "the reward function returns what would be lost:",
+        f"  field 'score', record 0: {said}; return a float, or a dict with a float under 'score'",
+    ]
 
 
 def test_reward_functions_are_called_as_verl_does():
@@ -159,7 +227,7 @@ def test_reward_functions_are_called_as_verl_does():
         return len(solution_str)
 
     row = {"data_source": "a", "reward_model": {"ground_truth": 12}, "extra_info": None}
-    assert reward_check.call(reward, [row]) == [{"score": 2}, {"score": 0}]
+    assert reward_check.call(reward, [row]) == [{"score": 2, "acc": 2}, {"score": 0, "acc": 0}]
 
 
 def test_losses_of_a_dump(tmp_path):

@@ -27,6 +27,7 @@ from verl_rollout_dump.verl_cpu.train import ASSETS_ROOT, INTERRUPTED, ensure_as
 CONFIG = "ci"
 OUTPUT_ROOT = Path("outputs/ci")
 PACKAGE = "pkg://"
+BROKEN = 2  # the exit code of reward_check if the reward function cannot be loaded, or raises
 RUN_RECORD = "run.json"
 # Lossy by the letter, since another type is read back, but the value is all there.
 VALUE_IS_THERE = {"key_to_text", "key_collision", "reserved_key", "non_finite_string"}
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     code = code or judge(folder / "rollouts")
+    if code == BROKEN:  # the last line on the screen is the error of the reward function
+        return code
     print("failed" if code else f"passed: no value was lost; the dump is in {folder / 'rollouts'}", flush=True)
     return code
 

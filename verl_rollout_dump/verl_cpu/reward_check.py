@@ -1,10 +1,10 @@
-"""Call a reward function on a few questions, without training, and say what of its values would be lost.
+"""Call a reward function on a few questions, without training, and name what a training with it would lose or refuse.
 
     python -m verl_rollout_dump.verl_cpu.reward_check --config-name ci [hydra overrides of verl ...]
 
-The config names the reward function, the questions and the rules. Looked for is what a training would find after a
-minute, and what it would not name: verl pickles what a reward function returns to send it between its processes,
-and a value that cannot be pickled ends in another error, far away from the function.
+The config names the reward function, the questions and the rules. This takes seconds; a training finds the same after
+a minute, and often far from the cause (see `reward_problems`). Exit codes: 0, all values arrive; 1, some would not; 2,
+the function cannot be loaded or it raises, and the last line names file, line and error.
 """
 
 from __future__ import annotations
@@ -12,24 +12,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import inspect
-import pickle
-import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from verl_rollout_dump.batch.columns import columns_of
 from verl_rollout_dump.config import load_config
-from verl_rollout_dump.config.schema import SerializationConfig
-from verl_rollout_dump.serialization import ConversionReport, Serializer
-from verl_rollout_dump.serialization.type_names import type_name
-from verl_rollout_dump.serialization.values import ConversionError
-from verl_rollout_dump.verl_cpu.ci import lossy_warnings
+from verl_rollout_dump.verl_cpu.ci import BROKEN
+from verl_rollout_dump.verl_cpu.reward_problems import LOADED_FILE, SCORE_TENSORS, problems_of
 
 QUESTIONS = 4
-ADVICE = "return numbers, text, lists and dicts"
-# verl loads a file under a name that nobody knows.
-LOADED_FILE = re.compile(r"\bcustom_module_-?\d+\.")
 
 Reward = Callable[..., Any]
 
@@ -42,19 +36,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config-name", default="ci")
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of verl")
     options = parser.parse_args(arguments)
-    config = composed(options.config_name, options.overrides)
+    try:
+        return check(composed(options.config_name, options.overrides))
+    except Exception as error:
+        traceback.print_exc()
+        print(place_of(error), file=sys.stderr)
+        return BROKEN
+
+
+def check(config: Any) -> int:
+    """Call the reward function that a config names and print what is wrong; returns the exit code."""
     reward = loaded_reward(config)
     if reward is None:
         print("no custom reward function is configured: nothing to call before the training")
         return 0
     results = call(reward, questions(config))
-    problems = problems_of(results, load_config({"serialization": config.rollout_dump.serialization}).serialization)
+    rules = load_config({"serialization": config.rollout_dump.serialization}).serialization
+    problems = problems_of(results, rules, SCORE_TENSORS[bool(config.trainer.use_v1)])
     if not problems:
         print(f"the reward function returns {', '.join(columns_of(results))}: all of it can be written")
         return 0
     print("the reward function returns what would be lost:", file=sys.stderr)
     print("\n".join(f"  {LOADED_FILE.sub('', problem)}" for problem in problems), file=sys.stderr)
     return 1
+
+
+def place_of(error: BaseException) -> str:
+    """Return the file, the line and the text of an exception: those of the user's code, as far as it is known."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    what = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
+    installed = (str(Path(__file__).parents[1]), "/site-packages/", "<")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not any(part in frame.filename for part in installed)]
+    return f"{own[-1].filename}, line {own[-1].lineno}: {what}" if own else what
 
 
 def composed(config_name: str, overrides: Sequence[str]) -> Any:
@@ -67,7 +84,7 @@ def composed(config_name: str, overrides: Sequence[str]) -> Any:
 
 
 def loaded_reward(config: Any) -> Reward | None:
-    """Return the reward function as verl loads it; None: there is none, or verl calls it another way."""
+    """Return the reward function as verl loads it; None if there is none, or a reward manager of the user calls it."""
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
     if config.reward.reward_manager.source != "register":
@@ -86,53 +103,22 @@ def questions(config: Any) -> list[dict[str, Any]]:
 
 
 def call(reward: Reward, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Score two responses to each question, the ground truth and no text at all, as verl's reward manager does."""
+    """Score two responses to each question, the ground truth and an empty text, as verl's reward manager does.
+
+    Returns what verl makes of each result: a dict as it is, anything else as `score` and `acc`.
+    """
     results = []
     for row in rows:
         truth = row["reward_model"]["ground_truth"]
         for response in (str(truth), ""):
+            extra_info = {**(row.get("extra_info") or {}), "num_turns": 2, "rollout_reward_scores": {}}
             result = reward(
-                data_source=row["data_source"],
-                solution_str=response,
-                ground_truth=truth,
-                extra_info=dict(row.get("extra_info") or {}),
+                data_source=row["data_source"], solution_str=response, ground_truth=truth, extra_info=extra_info
             )
-            if inspect.isawaitable(result):
-                result = asyncio.run(awaited(result))
-            results.append(result if isinstance(result, dict) else {"score": result})
+            if inspect.iscoroutinefunction(reward):
+                result = asyncio.run(result)
+            results.append(result if isinstance(result, dict) else {"score": result, "acc": result})
     return results
-
-
-async def awaited(result: Any) -> Any:
-    """Return what an asynchronous reward function returns."""
-    return await result
-
-
-def problems_of(results: Sequence[dict[str, Any]], rules: SerializationConfig) -> list[str]:
-    """Return a sentence for each field that would be lost: which key, which type, what to return instead."""
-    problems = [] if all("score" in result for result in results) else ["field 'score' is missing; verl needs it"]
-    serializer = Serializer(rules)
-    for name, values in columns_of(results).items():
-        report = ConversionReport()
-        try:
-            serializer.convert_column(str(name), values, report)
-        except ConversionError as error:
-            problems.append(str(error))
-            continue
-        problems += lossy_warnings(report.as_list()) or unpicklable(name, values)
-    return problems
-
-
-def unpicklable(name: Any, values: Sequence[Any]) -> list[str]:
-    """Return a sentence where verl cannot send the values of a field between its processes."""
-    for record, value in enumerate(values):
-        try:
-            pickle.dumps(value)
-        except Exception as error:
-            kind = type_name(type(value))
-            said = f"field {name!r}, record {record}: verl cannot send it between its processes ({kind}: {error})"
-            return [f"{said}; {ADVICE}"]
-    return []
 
 
 if __name__ == "__main__":
