@@ -92,9 +92,8 @@ def refused_by_v0(results: Results) -> list[str]:
     for name in [name for name in results[0] if name != "score"]:
         without = [record for record, result in enumerate(results) if name not in result]
         if without:
-            problems.append(
-                f"field {name!r}, record {without[0]}: it is missing, and verl's v0 trainer raises KeyError"
-            )
+            where = f"field {name!r}, record {without[0]}"
+            problems.append(f"{where}: it is missing, and verl's v0 trainer raises KeyError; return None there")
             continue
         try:
             np.array([result[name] for result in results])
