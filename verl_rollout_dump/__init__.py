@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from verl_rollout_dump.dump.report import DumpReport
     from verl_rollout_dump.errors import DumpError
     from verl_rollout_dump.hooks import RolloutCallback, register_callback
+    from verl_rollout_dump.serialization import register_rule
 
 __all__ = [
     "BatchError",
@@ -32,6 +33,7 @@ __all__ = [
     "__version__",
     "load_config",
     "register_callback",
+    "register_rule",
 ]
 
 # Modules of `former_paths` keep the import paths of earlier releases.
@@ -48,6 +50,7 @@ MODULES = {
     "RolloutDumpCallback": "dump.callback",
     "load_config": "config",
     "register_callback": "hooks",
+    "register_rule": "serialization",
 }
 
 

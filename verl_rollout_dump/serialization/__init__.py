@@ -10,6 +10,7 @@ never invalid JSON and never silently. Foreign libraries are recognised by name 
 """
 
 from verl_rollout_dump.serialization.markers import decode_markers
+from verl_rollout_dump.serialization.registration import register_rule, unregister_rule
 from verl_rollout_dump.serialization.report import ConversionReport, ConversionWarning
 from verl_rollout_dump.serialization.serializer import Serializer
 from verl_rollout_dump.serialization.text import encode_insides, encode_record, escape_line_separators, repair_text
@@ -25,5 +26,7 @@ __all__ = [
     "encode_insides",
     "encode_record",
     "escape_line_separators",
+    "register_rule",
     "repair_text",
+    "unregister_rule",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from verl_rollout_dump.config.schema import NonFinite, SerializationConfig, Strategy, Unknown
 from verl_rollout_dump.serialization import keys, lists, object_types, outcomes, stdlib_types
+from verl_rollout_dump.serialization.registration import listen, load_entry_points, registered_rule
 from verl_rollout_dump.serialization.rule import Context, Converter, Entry, Node, Rule, kind_of
 from verl_rollout_dump.serialization.table import NATIVE, RULE_OF
 from verl_rollout_dump.serialization.text import non_finite_text
@@ -45,6 +46,12 @@ class Rulebook:
         self.unknown = UNKNOWN[Unknown(config.unknown).value]
         self.raises_unknown = Unknown(config.unknown) is Unknown.error
         self.entries: dict[type[Any], Entry] = {}
+        load_entry_points()
+        listen(self)
+
+    def forget_types(self) -> None:
+        """Look the rules of all types up again: a rule was registered."""
+        self.entries.clear()
 
     def learn(self, kind: type[Any]) -> Entry:
         """Return the entry of a type that was not met before."""
@@ -74,11 +81,13 @@ def entry_as_text(book: Rulebook, kind: type[Any]) -> Entry:
 
     A type that no rule knows is refused where `unknown` is `error`.
     """
+    found = find_rule(kind)
+    if found is not None and is_registered(kind, found):
+        return entry_of_type(book, kind)
     native = next((NATIVE[name] for name in names(kind) if name in NATIVE), None)
     if native is not None:
         assert native.convert is not None
         return entry(kind, native, native.convert, native)
-    found = find_rule(kind)
     if found is None and book.raises_unknown:
         return entry(kind, outcomes.UNKNOWN_MARKER, object_types.unknown_error, outcomes.UNKNOWN_MARKER)
     return entry(
@@ -141,8 +150,17 @@ MARKS = {
 
 
 def find_rule(kind: type[Any]) -> Rule | None:
-    """Return the rule of a type, None if there is none."""
+    """Return the rule of a type, registered or in the table, along its base classes; None if there is none."""
+    for base in BASES(kind):
+        found = registered_rule(base) or RULE_OF.get(package_name(base))
+        if found is not None:
+            return found
     return next((RULE_OF[name] for name in names(kind) if name in RULE_OF), None)
+
+
+def is_registered(kind: type[Any], found: Rule) -> bool:
+    """Return whether a rule that was found for a type is a user's own."""
+    return any(registered_rule(base) is found for base in BASES(kind))
 
 
 def names(kind: type[Any]) -> Iterator[str]:

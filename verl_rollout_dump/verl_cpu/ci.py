@@ -108,13 +108,21 @@ def judge(dump: Path) -> int:
     return 1 if losses else 0
 
 
+def advice_of(name: str) -> str:
+    """Return what a rule writes, and what to return instead."""
+    rule = RULE_OF.get(name)
+    return (
+        f"the rule {name!r} that was registered for it" if rule is None else f"{rule.output} ({name}); {rule.instead}"
+    )
+
+
 def lossy_warnings(conversions: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each kind of loss among the conversions of a report."""
     return [
         f"field {found['field']!r}{' at ' + found['path'] if found['path'] else ''}, record {found['first_record']}: "
-        f"{found['count']} x {found['type']} would be written as {rule.output} ({rule.name}); {rule.instead}"
+        f"{found['count']} x {found['type']} would be written as {advice_of(found['rule'])}"
         for found in conversions
-        if (rule := RULE_OF[found["rule"]]).lossy and rule.name not in VALUE_IS_THERE
+        if found["lossy"] and found["rule"] not in VALUE_IS_THERE
     ]
 
 
