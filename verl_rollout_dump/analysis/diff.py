@@ -77,15 +77,28 @@ def scored_records(dump: Dump, steps: Collection[int], by: str) -> Scored:
 
 def step_scores(before: Dump, after: Dump) -> list[StepScores]:
     """Return the mean scores of all steps of two dumps."""
-    steps = sorted({*before.steps, *after.steps})
-    return [StepScores(step, mean_score(before, step), mean_score(after, step)) for step in steps]
+    one, other = mean_scores(before), mean_scores(after)
+    return [StepScores(step, one.get(step), other.get(step)) for step in sorted({*one, *other})]
+
+
+def mean_scores(dump: Dump) -> dict[int, float | None]:
+    """Return the mean of the finite scores of each step, ascending; None for a step without any. Reads all indexes."""
+    columns = dump.columns("step", "score")
+    order = np.argsort(columns["step"], kind="stable")
+    steps, starts = np.unique(columns["step"][order], return_index=True)
+    scores = np.split(columns["score"][order], starts[1:])
+    return {step: finite_mean(some) for step, some in zip(steps.tolist(), scores, strict=False)}
 
 
 def mean_score(dump: Dump, step: int) -> float | None:
     """Return the mean of the finite scores of a step; None if there are none."""
-    scores = dump.scores(step)
+    return finite_mean(dump.scores(step))
+
+
+def finite_mean(scores: NDArray[np.float64]) -> float | None:
+    """Return the mean of the finite scores; None if there are none."""
     finite = scores[np.isfinite(scores)]
-    return float(finite.mean()) if len(finite) else None
+    return float(np.add.reduce(finite)) / len(finite) if len(finite) else None
 
 
 def prompt_changes(before: Scored, after: Scored) -> list[PromptChange]:

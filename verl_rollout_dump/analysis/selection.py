@@ -102,12 +102,12 @@ class Selection:
             yield self._row(dump, step, index)
 
     def _first_places(self, dump: Dump, count: int, sign: float) -> Iterator[_Ranked]:
-        """Yield the first `count` records of each step by score, from the index."""
-        for step in self.steps:
-            keys = sign * dump.scores(step)
-            finite = np.flatnonzero(np.isfinite(keys))
-            for index in finite[np.argsort(keys[finite], kind="stable")[:count]]:
-                yield float(keys[index]), step, int(index)
+        """Yield the first `count` records by score, from the index."""
+        columns = dump.columns("score", "step", "index")
+        keys, steps, indexes = sign * columns["score"], columns["step"], columns["index"]
+        wanted = np.flatnonzero(np.isfinite(keys) & np.isin(steps, self.steps))
+        first = wanted[np.lexsort((indexes[wanted], steps[wanted], keys[wanted]))[:count]]
+        return zip(keys[first].tolist(), steps[first].tolist(), indexes[first].tolist(), strict=True)
 
     def _matching_places(self, dump: Dump, sign: float) -> Iterator[_Ranked]:
         """Yield the records that pass the filters and have a finite score."""

@@ -9,13 +9,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from verl_rollout_dump.analysis.diff import mean_score
+from verl_rollout_dump.analysis.diff import mean_scores
 from verl_rollout_dump.analysis.formatting import figure, one_line, readable_size, sparkline
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson
 from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
-from verl_rollout_dump.reader import Dump, DumpReadError, open_dump
+from verl_rollout_dump.reader import Dump, DumpReadError, EmptyDumpError
 from verl_rollout_dump.reader.discovery import differing, find_dumps, overrides_of
 from verl_rollout_dump.storage.step_files import format_steps
 
@@ -45,13 +45,17 @@ def ls(
 def row_of(path: Path) -> dict[str, Any]:
     """Return what is told of one dump; a folder with a `run.json` alone has no steps yet."""
     try:
-        open_dump(path)
-    except DumpReadError:
+        return row_of_dump(path)
+    except EmptyDumpError:
         return {"path": str(path), "steps": "", "records": 0, "bytes": 0, "state": "empty", "score": None, "scores": []}
+
+
+def row_of_dump(path: Path) -> dict[str, Any]:
+    """Return what is told of a dump with step files. Raises `EmptyDumpError`."""
     with opened_dump(path) as dump, progress_bar(f"indexing {path.name}", dump.size) as advance:
         dump.make_index(WORKERS, advance)
         steps = dump.steps
-        scores = [mean_score(dump, step) for step in steps]
+        scores = list(mean_scores(dump).values())
         records = len(dump)
     known = [score for score in scores if score is not None]
     return {

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from verl_rollout_dump.analysis.diff import mean_score
+from verl_rollout_dump.analysis.diff import mean_scores
 from verl_rollout_dump.analysis.formatting import LONGEST_SHOWN, figure, readable_size
 from verl_rollout_dump.cli.arguments import AsJson, Directory
 from verl_rollout_dump.cli.opening import opened_dump
@@ -39,11 +39,12 @@ def summary(directory: Directory, as_json: AsJson = False, fields: FieldNames = 
 
 def step_rows(dump: Dump) -> list[dict[str, Any]]:
     """Return what is told of each file."""
+    means = mean_scores(dump)
     return [
         {
             "step": file.step,
             "records": len(dump.index_of(file)),
-            "score": None if file.step is None else mean_score(dump, file.step),
+            "score": None if file.step is None else means.get(file.step),
             "bytes": file.path.stat().st_size,
             "file": str(file.path),
             "unreadable_lines": dump.index_of(file).problem_count,

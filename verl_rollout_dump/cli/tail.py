@@ -21,7 +21,6 @@ from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, FieldNames, 
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 from verl_rollout_dump.reader.files import dump_files
 from verl_rollout_dump.reader.index import path_key
-from verl_rollout_dump.reader.parallel import tasks_of
 
 EXAMPLE_LENGTH = 600  # characters of a text
 NO_SIGNAL = next(column for column in COLUMNS if column.name == "without_signal")
@@ -101,12 +100,11 @@ def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterato
 
 
 def tasks_by_step(files: list[DumpFile]) -> list[list[DumpFile]]:
-    """Put the files of each step together."""
-    return [
-        [file for file in task if file.step == step]
-        for task in tasks_of(files)
-        for step in dict.fromkeys(file.step for file in task)
-    ]
+    """Return the files of each step together, in the order of the files."""
+    by_step: dict[int | None, list[DumpFile]] = {}
+    for file in files:
+        by_step.setdefault(file.step, []).append(file)
+    return list(by_step.values())
 
 
 def files_if_any(directory: Path) -> list[DumpFile]:

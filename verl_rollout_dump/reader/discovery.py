@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from verl_rollout_dump.reader.errors import DumpReadError
-from verl_rollout_dump.reader.files import SUFFIXES
+from verl_rollout_dump.reader.files import SUFFIXES, step_folders, step_of_folder
 from verl_rollout_dump.storage.run_record import FILENAME
 from verl_rollout_dump.storage.step_files import SHARDS, shard_folders
 
@@ -17,9 +17,11 @@ OVERRIDES = Path(".hydra") / "overrides.yaml"
 
 
 def is_dump(folder: Path) -> bool:
-    """Return whether a folder holds step files or one of our `run.json` files."""
+    """Return whether a folder holds step files, folders of steps with files, or one of our `run.json` files."""
     names = [entry.name for entry in os.scandir(folder) if entry.is_file()]
-    return FILENAME in names or any(name.endswith(SUFFIXES) for name in names) or bool(shard_folders(folder))
+    if FILENAME in names or any(name.endswith(SUFFIXES) for name in names):
+        return True
+    return bool(shard_folders(folder) or step_folders(folder))
 
 
 def find_dumps(root: Path) -> list[Path]:
@@ -39,8 +41,13 @@ def dumps_under(folder: Path, depth: int) -> Iterator[Path]:
     if depth == DEEPEST:
         return
     for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and entry.name not in IGNORED_FOLDERS:
+        if entry.is_dir(follow_symlinks=False) and not _is_ignored(entry.name):
             yield from dumps_under(Path(entry.path), depth + 1)
+
+
+def _is_ignored(name: str) -> bool:
+    """Return whether a folder holds no dump of its own: hidden, known, or the folder of a step."""
+    return name.startswith(".") or name in IGNORED_FOLDERS or step_of_folder(name) is not None
 
 
 def overrides_of(dump: Path, root: Path) -> list[str]:

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verl_rollout_dump.reader import frames
-from verl_rollout_dump.reader.errors import DumpReadError, Problem
+from verl_rollout_dump.reader.errors import DumpReadError, EmptyDumpError, Problem
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS, FieldNames
 from verl_rollout_dump.reader.files import DumpFile, dump_files, has_rollout_uids, read_run_record
-from verl_rollout_dump.reader.index import FileIndex, index_files
+from verl_rollout_dump.reader.index import COLUMNS, FileIndex, index_files
 from verl_rollout_dump.reader.index_cache import FILENAME as INDEX_FILENAME
-from verl_rollout_dump.reader.index_cache import IndexCache
+from verl_rollout_dump.reader.index_cache import IndexCache, Key
 from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress, size_of
 from verl_rollout_dump.reader.parsing import Record, parse_line
 from verl_rollout_dump.reader.rows import Row, read_rows
@@ -59,11 +59,13 @@ class Dump:
         self.path = path
         self.fields = replace(fields, has_rollout_uids=has_rollout_uids(path))
         self._files: list[DumpFile] = []
+        self._by_step: defaultdict[int | None, list[DumpFile]] = defaultdict(list)
         self._cache = IndexCache(path, self.fields)
+        self._indexes: dict[DumpFile, FileIndex] = {}  # since the last refresh
         self._unreadable: defaultdict[str, dict[Any, int]] = defaultdict(dict)
         self.refresh()
         if not self._files:
-            raise DumpReadError(f"{path} holds no step files (such as 1.jsonl): nothing was dumped there yet")
+            raise EmptyDumpError(f"{path} holds no step files (such as 1.jsonl): nothing was dumped there yet")
 
     @property
     def files(self) -> list[DumpFile]:
@@ -127,6 +129,10 @@ class Dump:
     def refresh(self) -> None:
         """List the folder again. New files become visible; changed files are indexed again when needed."""
         self._files = dump_files(self.path)
+        self._indexes.clear()
+        self._by_step = defaultdict(list)
+        for file in self._files:
+            self._by_step[file.step].append(file)
 
     def rows(self, steps: Iterable[int] | None = None) -> Iterator[Row]:
         """Stream records (of some steps) with their positions, as stored: markers are not decoded."""
@@ -174,6 +180,21 @@ class Dump:
         parts = [index.columns[name][rows] for _, index, rows in self._parts(step)]
         return np.concatenate(parts) if parts else np.array([])
 
+    def columns(self, *names: str) -> dict[str, NDArray[Any]]:
+        """Return columns of the index (see `index.COLUMNS`) for all records, in the order of the files.
+
+        `index` is one more column: the index of each record in its step. Builds the index of all files.
+        """
+        indexes = [self.index_of(file) for file in self._files]
+        wanted = {*names, "step"} - {"index"}
+        found: dict[str, NDArray[Any]] = {
+            name: np.concatenate([index.columns[name] for index in indexes] or [np.array([], COLUMNS[name])])
+            for name in wanted
+        }
+        if "index" in names:
+            found["index"] = index_in_group(found["step"])
+        return {name: found[name] for name in names}
+
     def scores(self, step: int) -> NDArray[np.float64]:
         """Return the scores of a step, float64; NaN for a record whose score is not a number."""
         return self.column(step, "score")
@@ -192,43 +213,43 @@ class Dump:
 
     def index_of(self, file: DumpFile) -> FileIndex:
         """Return the index of a file; builds it if needed."""
-        found = self._cache.get(file.path)
+        found = self._indexes.get(file)
         if found is None:
-            (found,) = self._make_indexes([file])
+            key = self._cache.key(file.path)
+            found = self._cache.get(key)
+            if found is None:
+                (found,) = self._make_indexes({key: file})
+            self._indexes[file] = found
         if found.problem_count:
             self.note_unreadable("index", file.path, found.problem_count)
         return found
 
     def has_index(self, file: DumpFile) -> bool:
         """Return whether the index of a file has been built."""
-        return self._cache.get(file.path) is not None
+        return self._cache.get(self._cache.key(file.path)) is not None
 
     def make_index(self, workers: int = 1, on_progress: OnProgress = ignore_progress) -> None:
         """Build the missing indexes, in several processes if the files are large.
 
         `on_progress` is called with the bytes processed since its last call.
         """
-        missing = [file for file in self._files if not self.has_index(file)]
+        keys = {self._cache.key(file.path): file for file in self._files}
+        missing = {key: file for key, file in keys.items() if self._cache.get(key) is None}
         self._make_indexes(missing, workers, on_progress)
 
     def _make_indexes(
-        self, files: list[DumpFile], workers: int = 1, on_progress: OnProgress = ignore_progress
+        self, files: dict[Key, DumpFile], workers: int = 1, on_progress: OnProgress = ignore_progress
     ) -> list[FileIndex]:
-        keys = [self._cache.key(file.path) for file in files]
-        made = [
-            index
-            for some in for_files(partial(index_files, fields=self.fields), files, workers, on_progress)
-            for index in some
-        ]
-        for key, index in zip(keys, made, strict=True):
+        work = partial(index_files, fields=self.fields)
+        made = [index for some in for_files(work, list(files.values()), workers, on_progress) for index in some]
+        for key, index in zip(files, made, strict=True):
             self._cache.put(key, index)
         return made
 
     def _parts(self, step: int) -> Iterator[tuple[DumpFile, FileIndex, NDArray[np.intp]]]:
-        for file in self._files:
-            if file.step in (step, None):
-                index = self.index_of(file)
-                yield file, index, index.rows_of(step)
+        for file in (*self._by_step.get(step, ()), *self._by_step.get(None, ())):
+            index = self.index_of(file)
+            yield file, index, index.rows_of(step)
 
     def types(self, workers: int = 1, on_progress: OnProgress = ignore_progress) -> DumpTypes:
         """Read all records and return the types of their columns; see `value_types`."""
@@ -252,6 +273,18 @@ class Dump:
     def to_datasets(self) -> Any:
         """Return all records as a `datasets.Dataset`. Needs datasets."""
         return frames.to_datasets(self)
+
+
+def index_in_group(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each element how many equal elements stand before it."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    is_first = np.r_[True, ordered[1:] != ordered[:-1]] if len(keys) else np.array([], bool)
+    starts = np.flatnonzero(is_first)
+    within = np.arange(len(keys)) - np.repeat(starts, np.diff(np.r_[starts, len(keys)]))
+    indexes = np.empty(len(keys), np.int64)
+    indexes[order] = within
+    return indexes
 
 
 def shown_steps(steps: list[int]) -> str:

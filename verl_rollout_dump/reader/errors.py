@@ -11,6 +11,10 @@ class DumpReadError(ValueError):
     """A dump or one of its files cannot be read. The message names the path, the cause and the remedy."""
 
 
+class EmptyDumpError(DumpReadError):
+    """A directory has no step files yet."""
+
+
 class MissingPackageError(ImportError):
     """An optional package is not installed. The message says how to install it."""
 

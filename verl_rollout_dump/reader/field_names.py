@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import orjson
@@ -71,7 +71,7 @@ class FieldNames:
     group: str | None = None
     has_rollout_uids: bool = False
 
-    @property
+    @cached_property
     def chosen(self) -> dict[str, str]:
         """The fields that the user chose, by role; `uid` is the role of `group`."""
         given = {"prompt": self.prompt, "response": self.response, "score": self.score, "uid": self.group}
@@ -79,9 +79,8 @@ class FieldNames:
 
     def find(self, record: Fields, role: str) -> Any:
         """Return the value of a role (a key of `ROLES`) in a record, `ABSENT` if no field has the role."""
-        chosen = self._choice(role)
-        if chosen is not None:
-            return look_up(record, tuple(chosen.split(".")))
+        if role in self.chosen:
+            return look_up(record, tuple(self.chosen[role].split(".")))
         for name in ROLES[role]:
             if name in record:
                 return record[name]
@@ -116,9 +115,6 @@ class FieldNames:
         """Return the fields without a role: what the reward function added."""
         taken = fields_with_roles(self, tuple(record))
         return {name: value for name, value in record.items() if name not in taken}
-
-    def _choice(self, role: str) -> str | None:
-        return getattr(self, "group" if role == "uid" else role, None)
 
 
 DEFAULT_FIELDS: Final = FieldNames()

@@ -1,11 +1,13 @@
 """Which files a dump consists of, and which step each of them holds.
 
-The step of a file is the last number in its name (`7.jsonl`, `completions_00007.parquet`). A file without a number
+The step of a file is the last number in its name (`7.jsonl`, `completions_00007.parquet`); in a dump of ours `run.json`
+states the form of the names. prime-rl has a folder per step instead: `step_7/rollouts.jsonl`. A file without a number
 may hold many steps; there the `step` field of each record counts. Files that a resume superseded are excluded.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +16,15 @@ import orjson
 
 from verl_rollout_dump.reader.errors import DumpReadError
 from verl_rollout_dump.reader.field_names import ROLLOUT_UIDS
-from verl_rollout_dump.storage.lineage import lineage_parts, superseded_files
+from verl_rollout_dump.storage.lineage import history_of, lineage_parts, superseded_files
 from verl_rollout_dump.storage.run_record import FILENAME
-from verl_rollout_dump.storage.step_files import shard_folders
+from verl_rollout_dump.storage.step_files import files_by_step, shard_folders
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 LAST_NUMBER = re.compile(r"(\d+)[^\d]*\Z")
+STEP_FOLDER = re.compile(r"(?:global_)?step[_-]?(\d+)", re.IGNORECASE)
+TRAINED_PREFIXES = ("train", "effective")  # file names in a step's folder, of prime-rl
+EVALUATION_PREFIXES = ("eval", "val")
 
 
 class DumpFile(NamedTuple):
@@ -50,11 +55,11 @@ def step_files(directory: Path) -> dict[int, Path]:
 def dump_files(path: Path) -> list[DumpFile]:
     """Return the files of a dump (a directory or one file), sorted by step. Raises `DumpReadError`."""
     if path.is_file():
-        return [DumpFile(path, step_of_name(path.name))]
+        return [DumpFile(path, _step_of_file(path))]
     if not path.is_dir():
         what = "does not exist" if not path.exists() else "is not a directory"
         raise DumpReadError(f"{path} {what}: it is not a directory with a dump (the DIR of trainer.rollout_data_dir)")
-    files = [DumpFile(entry, step_of_name(entry.name)) for entry in current_files(path)]
+    files = _own_files(path) if run_records_of(path) else _foreign_files(path)
     return sorted(files, key=order_of_file)
 
 
@@ -63,13 +68,68 @@ def order_of_file(file: DumpFile) -> tuple[bool, int, str]:
     return file.step is None, file.step or 0, str(file.path)
 
 
-def current_files(directory: Path) -> list[Path]:
-    """Return the files whose records count, unsorted: for each step those of the last attempt, from all writers."""
-    entries = {entry for entry in directory.iterdir() if entry.name.endswith(SUFFIXES)}
-    if not run_records_of(directory):
-        return list(entries)  # written by another program: every file counts
-    current = {path for paths in lineage_parts(directory).values() for path in paths}
-    return list((entries - superseded_files(directory)) | current)
+def _step_of_file(path: Path) -> int | None:
+    """Return the step of a single file: from its name, else from its folder."""
+    step = step_of_name(path.name)
+    return step_of_folder(path.absolute().parent.name) if step is None else step
+
+
+def _own_files(directory: Path) -> list[DumpFile]:
+    """Return the files of a dump with a `run.json`: for each step those of its last attempt, from all writers.
+
+    `run.json` states the form of their names. Files of other programs beside them count as they are.
+    """
+    parts = lineage_parts(directory)
+    own = [DumpFile(path, step) for step, paths in parts.items() for path in paths]
+    excluded = superseded_files(directory) | {file.path for file in own}
+    others = (DumpFile(path, step_of_name(path.name)) for path in _data_files(directory) if path not in excluded)
+    return [*own, *others]
+
+
+def superseded_steps(directory: Path) -> set[int]:
+    """Return the steps of files that a later attempt superseded and that are still in place."""
+    superseded = superseded_files(directory)
+    histories = map(history_of, (directory, *shard_folders(directory)))
+    by_step = (files_by_step(history.folder, history.template) for history in histories)
+    return {step for steps in by_step for step, paths in steps.items() if not superseded.isdisjoint(paths)}
+
+
+def _foreign_files(directory: Path) -> list[DumpFile]:
+    """Return the files of a dump without a `run.json`: those in the directory, else those in its `step_N` folders."""
+    step = step_of_folder(directory.absolute().name)
+    if step is not None:
+        return [DumpFile(path, step) for path in _rollouts_in(directory)]
+    files = [DumpFile(path, step_of_name(path.name)) for path in _data_files(directory)]
+    return files or [DumpFile(path, step) for folder, step in step_folders(directory) for path in _rollouts_in(folder)]
+
+
+def _data_files(directory: Path) -> list[Path]:
+    return [directory / entry.name for entry in os.scandir(directory) if entry.name.endswith(SUFFIXES)]
+
+
+def step_of_folder(name: str) -> int | None:
+    """Return the step of a folder such as `step_12` or `global_step_12`, or None."""
+    match = STEP_FOLDER.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def step_folders(directory: Path) -> list[tuple[Path, int]]:
+    """Return the folders of steps in a directory that hold rollouts (prime-rl's layout), with their steps."""
+    found = []
+    for entry in os.scandir(directory):
+        step = step_of_folder(entry.name)
+        if step is not None and entry.is_dir() and _data_files(Path(entry.path)):
+            found.append((directory / entry.name, step))
+    return found
+
+
+def _rollouts_in(folder: Path) -> list[Path]:
+    """Return the files of a step's folder that hold what the step trained on: not those of an evaluation."""
+    files = _data_files(folder)
+    for prefix in TRAINED_PREFIXES:
+        if trained := [path for path in files if path.name.startswith(prefix)]:
+            return trained
+    return [path for path in files if not path.name.startswith(EVALUATION_PREFIXES)] or files
 
 
 def run_records_of(directory: Path) -> list[Path]:

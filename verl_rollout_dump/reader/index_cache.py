@@ -18,7 +18,7 @@ import orjson
 
 from verl_rollout_dump.reader.errors import Problem
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS, FieldNames
-from verl_rollout_dump.reader.index import COLUMNS, FileIndex, path_key
+from verl_rollout_dump.reader.index import COLUMNS, FileIndex
 
 FILENAME = "reader.index"
 FORMAT = 2
@@ -32,6 +32,7 @@ class IndexCache:
 
     def __init__(self, dump: Path, fields: FieldNames = DEFAULT_FIELDS) -> None:
         self._dump = dump if dump.is_dir() else dump.parent
+        self._prefix = os.path.join(self._dump, "")
         self._fields = repr(fields)
         name = index_name(fields)
         self._entries: dict[Key, FileIndex] = {}
@@ -40,21 +41,24 @@ class IndexCache:
         for place in self._places:
             self._entries |= load(place, self._dump, self._fields)
 
-    def get(self, path: Path) -> FileIndex | None:
-        """Return the index of the current content of a file, or None."""
+    def key(self, path: Path) -> Key:
+        """Return the key of the current content of a file; one of its own for a file that no longer exists."""
+        name = os.fspath(path)
+        name = name.removeprefix(self._prefix) if name.startswith(self._prefix) else os.path.relpath(path, self._dump)
         try:
-            return self._entries.get(self._key(path))
+            status = os.stat(path)
         except FileNotFoundError:  # moved since the folder was listed
-            return None
+            return name, -1, -1
+        return name, status.st_size, status.st_mtime_ns
+
+    def get(self, key: Key) -> FileIndex | None:
+        """Return the index that is stored under a key, or None."""
+        return self._entries.get(key)
 
     def put(self, key: Key, index: FileIndex) -> None:
         """Add an index. `key` was taken before the file was read: if the file grew meanwhile, it is read again."""
         self._entries[key] = index
-        self._unsaved += key[1]
-
-    def key(self, path: Path) -> Key:
-        """Return the key of the current content of a file. Raises OSError."""
-        return self._key(path)
+        self._unsaved += max(key[1], 0)
 
     def save(self) -> Path | None:
         """Write the valid indexes to the first writable place; return it, or None if nothing was written."""
@@ -68,12 +72,7 @@ class IndexCache:
         return None
 
     def _is_current(self, key: Key) -> bool:
-        path = self._dump / key[0]
-        return path.exists() and self._key(path) == key
-
-    def _key(self, path: Path) -> Key:
-        _, size, changed = path_key(path)
-        return os.path.relpath(path, self._dump), size, changed
+        return key[1] >= 0 and self.key(self._dump / key[0]) == key
 
 
 def index_name(fields: FieldNames) -> str:

@@ -10,7 +10,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from verl_rollout_dump.reader.files import DumpFile
 
@@ -33,17 +33,25 @@ def size_of(file: DumpFile) -> int:
         return 0
 
 
-def tasks_of(files: Sequence[DumpFile]) -> list[list[DumpFile]]:
+class Task(NamedTuple):
+    """Files that are processed together, and the size of each in bytes."""
+
+    files: list[DumpFile]
+    sizes: list[int]
+
+
+def tasks_of(files: Sequence[DumpFile]) -> list[Task]:
     """Split a list of files into tasks. Files of one step stay together."""
-    tasks: list[list[DumpFile]] = []
+    tasks: list[Task] = []
     size = 0
     for file in files:
-        same_step = bool(tasks) and tasks[-1][-1].step == file.step  # None: any step, so such files form one task
-        if not tasks or ((size >= TASK_SIZE or len(tasks[-1]) >= TASK_FILES) and not same_step):
-            tasks.append([])
+        same_step = bool(tasks) and tasks[-1].files[-1].step == file.step  # None: any step, so such files form one task
+        if not tasks or ((size >= TASK_SIZE or len(tasks[-1].files) >= TASK_FILES) and not same_step):
+            tasks.append(Task([], []))
             size = 0
-        tasks[-1].append(file)
-        size += size_of(file)
+        tasks[-1].files.append(file)
+        tasks[-1].sizes.append(size_of(file))
+        size += tasks[-1].sizes[-1]
     return tasks
 
 
@@ -59,14 +67,14 @@ def for_files(
     calls this needs `if __name__ == "__main__":`, as with multiprocessing in general.
     """
     tasks = tasks_of(files)
-    sizes = [sum(map(size_of, task)) for task in tasks]
+    sizes = [sum(task.sizes) for task in tasks]
     if workers < 2 or len(tasks) < 2 or sum(sizes) < WORTH_PROCESSES:
         for task, size in zip(tasks, sizes, strict=True):
-            yield work(task)
+            yield work(task.files)
             on_progress(size)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(workers, len(tasks)), mp_context=context) as pool:
-        for result, size in zip(pool.map(work, tasks), sizes, strict=True):
+        for result, size in zip(pool.map(work, [task.files for task in tasks]), sizes, strict=True):
             yield result
             on_progress(size)

@@ -13,10 +13,10 @@ from verl_rollout_dump.analysis.check.findings import KINDS, Finding
 from verl_rollout_dump.analysis.check.observation import FileObservation, observe_files
 from verl_rollout_dump.analysis.stringified import TEXT_ELIDED
 from verl_rollout_dump.reader import Dump, DumpReadError
-from verl_rollout_dump.reader.files import read_run_records, step_of_name
+from verl_rollout_dump.reader.files import read_run_records, superseded_steps
 from verl_rollout_dump.reader.index import NO_STEP
 from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress
-from verl_rollout_dump.storage.lineage import missing_parts, superseded_files
+from verl_rollout_dump.storage.lineage import missing_parts
 from verl_rollout_dump.storage.step_files import format_steps, parse_steps
 
 Observations = list[FileObservation]
@@ -165,8 +165,8 @@ def run_record(dump: Dump, seen: Observations) -> Iterator[Finding]:
 
 def steps_present(dump: Dump, seen: Observations) -> set[int]:
     """Return the steps that have files, including those that a later attempt superseded."""
-    superseded = {step for path in superseded_files(dump.path) if (step := step_of_name(path.name)) is not None}
-    return {*steps_seen(seen), *(file.step for file in seen if file.step is not None), *superseded}
+    with_files = (file.step for file in seen if file.step is not None)
+    return {*steps_seen(seen), *with_files, *superseded_steps(dump.path)}
 
 
 def written_steps(runs: list[dict[str, Any]], present: set[int]) -> Iterator[Finding]:

@@ -15,11 +15,11 @@ import orjson
 from verl_rollout_dump.analysis.repair.plan import RepairPlan, plan_repair
 from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, Problem, Record
 from verl_rollout_dump.reader.errors import UNREADABLE
+from verl_rollout_dump.reader.files import run_records_of
 from verl_rollout_dump.reader.lines import BOM, Line, read_lines
 from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress, size_of
 from verl_rollout_dump.reader.parsing import excerpt, record_of
 from verl_rollout_dump.reader.streams import open_stream
-from verl_rollout_dump.storage.run_record import FILENAME as RUN_RECORD
 
 REPORT = "repair.json"
 SUFFIXES = (".gz", ".zst", ".parquet", ".jsonl")
@@ -56,20 +56,28 @@ def repair_dump(dump: Dump, target: Path, workers: int = 1, on_progress: OnProgr
     target.mkdir(parents=True, exist_ok=True)
     report = RepairReport()
     for file in dump.files:
-        copy_file(file, target / clean_name(file.path), plan, report)
+        copy_file(file, clean_path(file, dump, target), plan, report)
         on_progress(size_of(file))
-    if (dump.path / RUN_RECORD).is_file():
-        shutil.copyfile(dump.path / RUN_RECORD, target / RUN_RECORD)
+    for record in run_records_of(dump.path):
+        copy = target / record.relative_to(dump.path)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(record, copy)
     (target / REPORT).write_bytes(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2) + b"\n")
     return report
 
 
-def clean_name(path: Path) -> str:
-    """Return the name of the clean copy of a file, which is plain JSONL."""
-    name = path.name
+def clean_path(file: DumpFile, dump: Dump, target: Path) -> Path:
+    """Return the path of the clean copy of a file: plain JSONL, in the same folder of the dump (of a writer or a step).
+
+    If the copy of another file has that path (`7.jsonl` and `7.jsonl.gz`), the old suffix goes in front of the name.
+    """
+    folder = target if dump.path.is_file() else target / file.path.relative_to(dump.path).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = file.path.name
     for suffix in SUFFIXES:
-        name = name.removesuffix(suffix)
-    return f"{name}.jsonl"
+        stem = stem.removesuffix(suffix)
+    path = folder / f"{stem}.jsonl"
+    return folder / f"{file.path.suffix.lstrip('.')}_{stem}.jsonl" if path.exists() else path
 
 
 def copy_file(file: DumpFile, target: Path, plan: RepairPlan, report: RepairReport) -> None:
