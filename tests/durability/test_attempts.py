@@ -101,7 +101,7 @@ def test_a_file_of_an_attempt_that_was_killed_before_it_could_say_so(tmp_path, b
     killed = run_script(
         """
         callback = open_dump()
-        callback._started._directories["train"].save_record = lambda report: os.kill(os.getpid(), signal.SIGKILL)
+        callback._started._splits["train"].directory.save_record = lambda report: os.kill(os.getpid(), signal.SIGKILL)
         callback.on_rollout_end(batch(3, "b"))
         time.sleep(30)
         """
@@ -188,7 +188,7 @@ def test_many_writers_share_a_dump(tmp_path, batch):
     assert missing_parts(tmp_path) == {2: 1}
     assert not list(tmp_path.glob("*.jsonl"))  # verl's viewer takes int(stem) of each
     assert [int(path.stem) for path in sorted((tmp_path / "shards/0003-of-0004").glob("*.jsonl"))] == [1]
-    with pytest.raises(ValueError, match=r"many writers \(step 1 has 4 files\)"):
+    with pytest.raises(ValueError, match=r"several writers \(step 1 has 4 files\)"):
         lineage(tmp_path)
 
 

@@ -92,7 +92,7 @@ def test_a_lease_that_lives_elsewhere_is_respected(no_flock, tmp_path):
 
 def test_a_run_whose_lease_was_taken_writes_no_more(no_flock, tmp_path, open_dump, batch, caplog):
     callback = open_dump()
-    lock = callback._started._directories["train"]._lock
+    lock = callback._started._splits["train"].directory._lock
     LeaseOfFolder(tmp_path / "dump").write(json.dumps({**vars(other_owner()), "beat": 1}).encode())
     lock._lease._thread.join(10)
     callback.on_rollout_end(batch(step=1))

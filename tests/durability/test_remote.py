@@ -237,7 +237,7 @@ def test_a_store_that_is_away_at_the_end_is_told_and_made_up_for(s3, batch, caps
     callback.on_rollout_end(batch(n=2, step=1))
     callback.close()
     assert "steps 1 are safe in" in capsys.readouterr().err
-    with pytest.raises(DumpError, match=f"cannot write rollouts to {url}: .*Is the store up"):
+    with pytest.raises(DumpError, match=f"cannot write rollouts to {url}: .*Check that the store is reachable"):
         open_remote(url)
     s3.start()
     make_bucket(s3)

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from verl_rollout_dump import RolloutBatch, RolloutDumpCallback
 from verl_rollout_dump.storage.lineage import lineage
-from verl_rollout_dump.storage.step_files import parse_steps
+from verl_rollout_dump.storage.steps import parse_steps
 
 FAULTS = {"write": "writev", "sync": "fsync", "rename": "replace"}
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is tested is the order of calls, not a device
@@ -109,7 +109,7 @@ class DumpMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.callback)
     @rule(step=st.integers(0, 6), point=st.sampled_from(CRASH_POINTS))
     def crash(self, step, point):
-        directory = self.callback._started._directories["train"]
+        directory = self.callback._started._splits["train"].directory
         CRASHES[CRASH_POINTS.index(point)](self, directory, step)
         directory._lock.release()  # the system does, when its owner is dead
         self.callback._started._state = "failed"  # nothing is written any more

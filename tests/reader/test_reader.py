@@ -219,7 +219,7 @@ class TestIndexCache:
         assert dump.has_index(dump.files[0]) and kinds(dump) == [("torn", 2)]
 
     def test_a_folder_that_cannot_be_written(self, small_dump, tmp_path, monkeypatch):
-        monkeypatch.setattr(index_cache, "FILENAME", "1.jsonl/index")  # a file is no folder: cannot be made
+        monkeypatch.setattr(index_cache, "INDEX_CACHE", "1.jsonl/index")  # a file is no folder: cannot be made
         self.index(small_dump)
         (kept,) = (tmp_path / "cache" / "verl_rollout_dump").rglob("index")
         assert kept.is_file()

@@ -11,7 +11,7 @@ import pytest
 
 from verl_rollout_dump import DumpError, RolloutDumpCallback
 from verl_rollout_dump.storage.atomic_files import DurableSync, Sync, write_all, write_file
-from verl_rollout_dump.storage.compression import PlainStream
+from verl_rollout_dump.storage.compression import Plain
 
 
 def run(directory, batch, steps, **path):
@@ -163,7 +163,7 @@ def test_a_device_without_room_leaves_no_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "writev", full)
     with pytest.raises(OSError, match="No space"):
-        write_file(tmp_path / "1.jsonl", [[b"a\n"]], PlainStream(), Sync())
+        write_file(tmp_path / "1.jsonl", [[b"a\n"]], Plain(), Sync())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -178,7 +178,7 @@ def test_faults_after_writing_leave_no_file(tmp_path, monkeypatch, call):
 
     monkeypatch.setattr(os, call, fails)
     with pytest.raises(OSError, match="Input/output"):
-        write_file(tmp_path / "1.jsonl", [[b"a\n"]], PlainStream(), DurableSync())
+        write_file(tmp_path / "1.jsonl", [[b"a\n"]], Plain(), DurableSync())
     monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []
 
@@ -195,5 +195,5 @@ def test_short_writes_are_gone_on_with(tmp_path, monkeypatch):
 
 def test_more_pieces_than_one_call_takes(tmp_path):
     pieces = [b"%d\n" % i for i in range(5000)]
-    assert write_file(tmp_path / "x", [pieces], PlainStream(), DurableSync()) == len(b"".join(pieces))
+    assert write_file(tmp_path / "x", [pieces], Plain(), DurableSync()) == len(b"".join(pieces))
     assert (tmp_path / "x").read_bytes() == b"".join(pieces)

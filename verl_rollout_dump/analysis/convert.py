@@ -9,7 +9,6 @@ and a row in `FORMATS`.
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +18,8 @@ import orjson
 from verl_rollout_dump.reader import Dump, DumpReadError
 from verl_rollout_dump.reader.arrow import ArrowSchema, arrow_batches, arrow_schema
 from verl_rollout_dump.reader.optional_imports import require
+from verl_rollout_dump.storage.atomic_files import replacing
+from verl_rollout_dump.storage.step_files import temporary_path
 
 
 class Converted(NamedTuple):
@@ -123,11 +124,10 @@ def convert_dump(dump: Dump, target: Path, format_name: str) -> Converted:
         raise DumpReadError(f"{target} exists; nothing is overwritten. Choose another name, or move it away")
     if not target.absolute().parent.is_dir():
         raise DumpReadError(f"{target.parent} is not a directory; create it first")
-    temporary = target.with_name(f"{target.name}.tmp")
+    temporary = temporary_path(target)
     if temporary.exists():
         raise DumpReadError(
             f"{temporary} exists: another conversion is running or was interrupted. Remove the file if none is running"
         )
-    converted = FORMATS[format_name](dump, temporary)
-    os.replace(temporary, target)
-    return converted
+    with replacing(target, beside=temporary_path):
+        return FORMATS[format_name](dump, temporary)

@@ -13,7 +13,7 @@ import numpy as np
 from verl_rollout_dump.analysis.known_fields import require_fields
 from verl_rollout_dump.analysis.where import Condition, parse_where
 from verl_rollout_dump.reader import Dump, DumpReadError, Record, Row
-from verl_rollout_dump.storage.step_files import format_steps, parse_steps
+from verl_rollout_dump.storage.steps import format_steps, parse_steps
 
 LAST = "last"
 _Ranked = tuple[float, int, int]  # sort key, step, index

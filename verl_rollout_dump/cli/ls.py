@@ -17,7 +17,7 @@ from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import Dump, DumpReadError, EmptyDumpError
 from verl_rollout_dump.reader.discovery import differing, find_dumps, overrides_of
-from verl_rollout_dump.storage.step_files import format_steps
+from verl_rollout_dump.storage.steps import format_steps
 
 
 def ls(

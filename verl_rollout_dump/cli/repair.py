@@ -12,6 +12,7 @@ from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Workers
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import open_dump
+from verl_rollout_dump.storage.step_files import REPAIR_REPORT
 
 SHOWN = 20
 
@@ -47,4 +48,4 @@ def repair(
     for problem in report.left_out[:SHOWN]:
         out.print(f"  left out: {printable(str(problem))}")
     if len(report.left_out) > SHOWN:
-        out.print(f"  … and {len(report.left_out) - SHOWN} more, listed in {output / 'repair.json'}")
+        out.print(f"  … and {len(report.left_out) - SHOWN} more, listed in {output / REPAIR_REPORT}")

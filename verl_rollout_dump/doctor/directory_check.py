@@ -9,7 +9,7 @@ from pathlib import Path
 from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.dump.callback import RolloutDumpCallback
 from verl_rollout_dump.errors import DumpError
-from verl_rollout_dump.reader import read_records
+from verl_rollout_dump.reader import read_records, step_files
 
 LEAST_FREE = 1 << 30  # bytes; a step of 4096 responses of 8192 tokens is about 42 MB
 TRIED = {"input": "2+2=", "output": "4", "gts": None, "score": 1.0, "step": 1}
@@ -36,7 +36,7 @@ def try_record(path: Path) -> str:
     with tempfile.TemporaryDirectory(prefix=".doctor-", dir=path) as folder:
         with RolloutDumpCallback.from_config({"path": {"dir": folder}, "on_error": "raise"}) as dump:
             dump.on_rollout_end(RolloutBatch(step=1, prompts=["2+2="], responses=["4"], scores=[1.0]))
-        records = list(read_records(Path(folder) / "1.jsonl"))
+        records = list(read_records(step_files(Path(folder))[1]))
     return "" if records == [TRIED] else f"a record was read back as {records}"
 
 

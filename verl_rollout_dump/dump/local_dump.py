@@ -34,7 +34,8 @@ from verl_rollout_dump.dump.split_dump import SplitDump
 from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.serialization import Serializer
 from verl_rollout_dump.storage.attempts import State
-from verl_rollout_dump.storage.opening import OpenDirectory, open_directories
+from verl_rollout_dump.storage.open_directory import OpenDirectory
+from verl_rollout_dump.storage.opening import open_directories
 from verl_rollout_dump.storage.retries import Retries
 
 logger = logging.getLogger(__name__)
@@ -148,7 +149,7 @@ class LocalDump:
 
     def _submit(self, split: SplitDump, snapshot: StepSnapshot) -> None:
         task = functools.partial(self._write, split, snapshot)
-        split.directory.handed_over.add(snapshot.step)
+        split.directory.note_handed_over(snapshot.step)
         waited = self._dispatch.seconds_blocked
         try:
             is_taken = self._dispatch.submit(task, lambda: snapshot.nbytes)
@@ -167,7 +168,7 @@ class LocalDump:
         except Exception as error:
             split.note_failed(step, len(snapshot.kept), "write", error)
         finally:
-            split.directory.handed_over.discard(step)
+            split.directory.note_finished(step)
         split.save_record()
 
     def _write_once(self, directory: OpenDirectory, snapshot: StepSnapshot) -> tuple[int, ConvertedStep]:
@@ -189,7 +190,7 @@ class LocalDump:
         except WaitedTooLong as error:
             self._note_fault("wait for the rollouts to be written", error)
             for split in self._splits.values():
-                for step in sorted(split.directory.handed_over):
+                for step in split.directory.unfinished_steps:
                     split.note_failed(step, 0, "wait for", error)
             return False
         return True

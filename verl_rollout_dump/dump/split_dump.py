@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from verl_rollout_dump.batch.rollout_batch import BatchError, step_number
 from verl_rollout_dump.dump.counters import DumpCounters
 from verl_rollout_dump.dump.report import DumpReport
 from verl_rollout_dump.storage.attempts import State
-from verl_rollout_dump.storage.opening import OpenDirectory
-from verl_rollout_dump.storage.step_files import format_steps
+from verl_rollout_dump.storage.open_directory import OpenDirectory
+from verl_rollout_dump.storage.steps import format_steps
 
 logger = logging.getLogger(__name__)
 
@@ -33,18 +34,13 @@ class SplitDump:
 
     def note_failed(self, step: Any, records: int, stage: str, error: Exception) -> None:
         """Count a step that is not dumped, here and in `run.json`."""
-        try:
-            number = step_number(step)
-            self.directory.handed_over.discard(number)
-            self.directory.record.current.failed.add(number)
-        except BatchError:  # `run.json` lists steps by number
-            pass
+        with contextlib.suppress(BatchError):  # `run.json` lists steps by number
+            self.directory.note_failed(step_number(step))
         self.counters.note_failed(step, records, stage, error)
 
     def note_dropped(self, step: int, records: int) -> None:
         """Count a step that found the queue full, here and in `run.json`."""
-        self.directory.handed_over.discard(step)
-        self.directory.record.current.dropped.add(step)
+        self.directory.note_dropped(step)
         self.counters.note_dropped(step, records)
 
     def report_dict(self) -> dict[str, Any]:
@@ -67,7 +63,7 @@ class SplitDump:
         self._report_missing_steps()
 
     def _report_lost_record(self, error: Exception) -> None:
-        attempt = self.directory.record.current
+        attempt = self.directory.attempt
         logger.error("run.json of %s could not be written at the end: %s", self.directory.path, error)
         print(  # logging may not work any more; stderr is the last place that can say it
             f"verl_rollout_dump: run.json of {self.directory.path} could not be written ({error}). Written: steps "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,8 @@ from verl_rollout_dump.html_report.page import charts, heading, page, record_det
 from verl_rollout_dump.reader import Dump, DumpReadError
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress
-from verl_rollout_dump.storage.step_files import format_steps
+from verl_rollout_dump.storage.atomic_files import replacing
+from verl_rollout_dump.storage.steps import format_steps
 
 EXTRAS_SHOWN = 24
 EXAMPLES = 5
@@ -54,11 +54,9 @@ def write_report(dump: Dump, target: Path, workers: int = 1, on_progress: OnProg
     source = ReportSource(dump, list(step_stats(dump, None, workers, on_progress)))
     if not source.steps:
         raise DumpReadError(f"{dump.path} holds no records to report on")
-    temporary = target.with_name(f"{target.name}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
+    with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
         for piece in page(f"Rollouts of {dump.path.absolute().name}", sections(source)):
             file.write(piece)
-    os.replace(temporary, target)
 
 
 def sections(source: ReportSource) -> Iterator[str]:

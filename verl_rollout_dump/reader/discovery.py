@@ -7,19 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from verl_rollout_dump.reader.errors import DumpReadError
-from verl_rollout_dump.reader.files import SUFFIXES, step_folders, step_of_folder
-from verl_rollout_dump.storage.run_record import FILENAME
-from verl_rollout_dump.storage.step_files import SHARDS, shard_folders
+from verl_rollout_dump.reader.files import step_folders, step_of_folder
+from verl_rollout_dump.storage.step_files import (
+    READABLE_SUFFIXES,
+    RUN_RECORD,
+    SHARDS_FOLDER,
+    SUPERSEDED_FOLDER,
+    shard_folders,
+)
 
 DEEPEST = 6
-IGNORED_FOLDERS = ("superseded", SHARDS, "node_modules", "__pycache__")
+IGNORED_FOLDERS = (SUPERSEDED_FOLDER, SHARDS_FOLDER, "node_modules", "__pycache__")
 OVERRIDES = Path(".hydra") / "overrides.yaml"
 
 
 def is_dump(folder: Path) -> bool:
     """Return whether a folder holds step files, folders of steps with files, or one of our `run.json` files."""
     names = [entry.name for entry in os.scandir(folder) if entry.is_file()]
-    if FILENAME in names or any(name.endswith(SUFFIXES) for name in names):
+    if RUN_RECORD in names or any(name.endswith(READABLE_SUFFIXES) for name in names):
         return True
     return bool(shard_folders(folder) or step_folders(folder))
 

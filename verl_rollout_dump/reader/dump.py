@@ -22,7 +22,6 @@ from verl_rollout_dump.reader.errors import DumpReadError, EmptyDumpError, Probl
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS, FieldNames
 from verl_rollout_dump.reader.files import DumpFile, dump_files, has_rollout_uids, read_run_record
 from verl_rollout_dump.reader.index import COLUMNS, FileIndex, index_files
-from verl_rollout_dump.reader.index_cache import FILENAME as INDEX_FILENAME
 from verl_rollout_dump.reader.index_cache import IndexCache, Key
 from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress, size_of
 from verl_rollout_dump.reader.parsing import Record, parse_line
@@ -30,6 +29,7 @@ from verl_rollout_dump.reader.rows import Row, read_rows
 from verl_rollout_dump.reader.streams import read_span
 from verl_rollout_dump.reader.value_types import DumpTypes, types_of_dump
 from verl_rollout_dump.serialization import decode_markers
+from verl_rollout_dump.storage.step_files import INDEX_CACHE
 
 
 class Place(NamedTuple):
@@ -158,7 +158,7 @@ class Dump:
         if not isinstance(value, dict):
             raise DumpReadError(
                 f"{place.path} changed while it was read (record {index} of step {step}); try again. "
-                f"If the error stays, delete {self.path / INDEX_FILENAME}"
+                f"If the error stays, delete {self.path / INDEX_CACHE}"
             )
         return value
 
@@ -289,7 +289,7 @@ def index_in_group(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def shown_steps(steps: list[int]) -> str:
     """Return steps as ranges for an error message, at most 200 characters."""
-    from verl_rollout_dump.storage.step_files import format_steps
+    from verl_rollout_dump.storage.steps import format_steps
 
     text = format_steps(steps)
     return text if len(text) <= 200 else f"{text[:200]}…"

@@ -17,10 +17,8 @@ import orjson
 from verl_rollout_dump.reader.errors import DumpReadError
 from verl_rollout_dump.reader.field_names import ROLLOUT_UIDS
 from verl_rollout_dump.storage.lineage import history_of, lineage_parts, superseded_files
-from verl_rollout_dump.storage.run_record import FILENAME
-from verl_rollout_dump.storage.step_files import files_by_step, shard_folders
+from verl_rollout_dump.storage.step_files import READABLE_SUFFIXES, RUN_RECORD, files_by_step, shard_folders
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 LAST_NUMBER = re.compile(r"(\d+)[^\d]*\Z")
 STEP_FOLDER = re.compile(r"(?:global_)?step[_-]?(\d+)", re.IGNORECASE)
 TRAINED_PREFIXES = ("train", "effective")  # file names in a step's folder, of prime-rl
@@ -36,7 +34,7 @@ class DumpFile(NamedTuple):
 
 def step_of_name(name: str) -> int | None:
     """Return the step in the name of a file, or None."""
-    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+    suffix = next((suffix for suffix in READABLE_SUFFIXES if name.endswith(suffix)), None)
     match = LAST_NUMBER.search(name.removesuffix(suffix)) if suffix else None
     return int(match[1]) if match else None
 
@@ -104,7 +102,7 @@ def _foreign_files(directory: Path) -> list[DumpFile]:
 
 
 def _data_files(directory: Path) -> list[Path]:
-    return [directory / entry.name for entry in os.scandir(directory) if entry.name.endswith(SUFFIXES)]
+    return [directory / entry.name for entry in os.scandir(directory) if entry.name.endswith(READABLE_SUFFIXES)]
 
 
 def step_of_folder(name: str) -> int | None:
@@ -135,7 +133,7 @@ def _rollouts_in(folder: Path) -> list[Path]:
 def run_records_of(directory: Path) -> list[Path]:
     """Return the `run.json` files of a dump: one, or one for each writer."""
     folders = (directory, *shard_folders(directory))
-    return [folder / FILENAME for folder in folders if (folder / FILENAME).is_file()]
+    return [folder / RUN_RECORD for folder in folders if (folder / RUN_RECORD).is_file()]
 
 
 def read_run_record(directory: Path) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from verl_rollout_dump.reader.lines import read_lines
 from verl_rollout_dump.reader.parsing import record_of
 from verl_rollout_dump.reader.rows import Row
 from verl_rollout_dump.reader.streams import open_stream, skip
+from verl_rollout_dump.storage.step_files import STEP_SUFFIX
 
 
 @dataclass
@@ -65,7 +66,7 @@ class Follower:
 def read_new(file: DumpFile, position: Position) -> Iterator[Row]:
     """Yield the records after a position, and advance it."""
     with open_stream(file.path) as stream:
-        skip(stream, position.offset) if file.path.suffix != ".jsonl" else stream.seek(position.offset)
+        skip(stream, position.offset) if file.path.suffix != STEP_SUFFIX else stream.seek(position.offset)
         try:
             for line in read_lines(stream):
                 record = record_of(line)

@@ -19,8 +19,9 @@ import orjson
 from verl_rollout_dump.reader.errors import Problem
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS, FieldNames
 from verl_rollout_dump.reader.index import COLUMNS, FileIndex
+from verl_rollout_dump.storage.atomic_files import make_folder, replacing
+from verl_rollout_dump.storage.step_files import INDEX_CACHE, cache_folder
 
-FILENAME = "reader.index"
 FORMAT = 2
 WORTH_KEEPING = 16 << 20  # bytes of files; indexing less takes under 0.1 s
 
@@ -78,16 +79,15 @@ class IndexCache:
 def index_name(fields: FieldNames) -> str:
     """Return the name of the index file: its scores and groups depend on the chosen fields."""
     if not fields.chosen:
-        return FILENAME
-    stem, suffix = os.path.splitext(FILENAME)
+        return INDEX_CACHE
+    stem, suffix = os.path.splitext(INDEX_CACHE)
     return f"{stem}-{blake2b(repr(fields.chosen).encode(), digest_size=4).hexdigest()}{suffix}"
 
 
 def cache_place(dump: Path) -> Path:
     """Return the folder for the index files of a dump whose own folder is not writable."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     name = blake2b(os.fsencode(dump.absolute()), digest_size=12).hexdigest()
-    return Path(base) / "verl_rollout_dump" / name
+    return cache_folder() / name
 
 
 def write(place: Path, entries: dict[Key, FileIndex], fields: str) -> bool:
@@ -110,15 +110,11 @@ def write(place: Path, entries: dict[Key, FileIndex], fields: str) -> bool:
         for name, dtype in COLUMNS.items()
     }
     arrays["header"] = np.frombuffer(header, np.uint8)
-    temporary = place.with_name(f"{place.name}.{os.getpid()}.tmp")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
+        make_folder(place.parent)
+        with replacing(place) as temporary, temporary.open("wb") as file:
             np.savez(file, **arrays)
-        os.replace(temporary, place)
     except OSError:  # read-only or full disk: the caller tries the next place
-        if temporary.exists():
-            temporary.unlink()
         return False
     return True
 

@@ -1,23 +1,25 @@
-"""Open a file of a dump as a stream of JSON lines: plain, gzip, zstd, or the rows of a Parquet file.
+"""Open a file of a dump as a stream of JSON lines: plain or compressed, or the rows of a Parquet file.
 
-To add a kind of file, add a function and a row in `OPENERS`. Errors inside a stream are `DumpReadError`.
+Compressions are in storage/compression.py. To add another kind of file, add a function and a row in `OPENERS`.
+Errors inside a stream are `DumpReadError`.
 """
 
 from __future__ import annotations
 
-import gzip
 import io
-import zlib
 from collections.abc import Callable, Iterator
 from datetime import date, time
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from verl_rollout_dump.reader.errors import DumpReadError
 from verl_rollout_dump.reader.exact_json import exact_json
 from verl_rollout_dump.reader.optional_imports import require
 from verl_rollout_dump.serialization.markers import bytes_marker
+from verl_rollout_dump.storage.compression import CODECS, Codec, Plain
+from verl_rollout_dump.storage.step_files import PARQUET_SUFFIX, STEP_SUFFIX
 
 BLOCK = 4 << 20  # bytes read at a time
 ROWS_PER_READ = 256
@@ -71,21 +73,11 @@ class GeneratedStream(io.RawIOBase):
         return len(part)
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """Open an uncompressed file."""
-    return path.open("rb", buffering=0)
-
-
-def open_gzip(path: Path) -> BinaryIO:
-    """Open a gzip file."""
-    faults = (EOFError, OSError, zlib.error)
-    return io.BufferedReader(CompressedStream(path, cast(BinaryIO, gzip.open(path, "rb")), faults), BLOCK)
-
-
-def open_zstd(path: Path) -> BinaryIO:
-    """Open a zstd file. Raises `MissingPackageError`."""
-    zstandard = require("zstandard", f"reading {path.name}")
-    return io.BufferedReader(CompressedStream(path, zstandard.open(path, "rb"), (zstandard.ZstdError,)), BLOCK)
+def open_compressed(codec: type[Codec], path: Path) -> BinaryIO:
+    """Open a compressed file. Raises `MissingPackageError`."""
+    if codec.package:
+        require(codec.package, f"reading {path.name}")
+    return io.BufferedReader(CompressedStream(path, codec.open(path), codec.faults()), BLOCK)
 
 
 def open_parquet(path: Path) -> BinaryIO:
@@ -117,10 +109,9 @@ def _json_of_parquet(value: Any) -> Any:
 
 
 OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
-    ".jsonl": open_plain,
-    ".gz": open_gzip,
-    ".zst": open_zstd,
-    ".parquet": open_parquet,
+    STEP_SUFFIX: Plain.open,
+    **{codec.suffix: partial(open_compressed, codec) for codec in CODECS.values() if codec.suffix},
+    PARQUET_SUFFIX: open_parquet,
 }
 
 
@@ -138,7 +129,7 @@ def open_stream(path: Path) -> BinaryIO:
 def read_span(path: Path, offset: int, length: int) -> bytes:
     """Return `length` bytes from `offset` of the uncompressed content. Raises `DumpReadError`."""
     with open_stream(path) as file:
-        if path.suffix == ".jsonl":
+        if path.suffix == STEP_SUFFIX:
             file.seek(offset)
         else:
             skip(file, offset)

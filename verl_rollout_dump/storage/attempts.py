@@ -1,9 +1,9 @@
 """Attempts: the starts of a run that write into one dump, and which of them counts for a step.
 
-A training that is resumed begins at the step behind its checkpoint and does later steps over again. So an attempt
-whose first step is 101 takes the place of all that earlier attempts wrote from step 101 on: of step 101 when it
-writes that anew, and of steps 104 and 105, which a killed attempt had reached beyond, at once. Where an attempt
-begins is known when it writes its first step, not before: an attempt without a step takes no place.
+A resumed training begins at the step after its checkpoint and repeats later steps. So an attempt whose first step is
+101 supersedes everything that earlier attempts wrote from step 101 on: step 101 when it writes that step again, and
+steps 104 and 105, which a killed attempt had already written, at once. The first step of an attempt is known when it
+writes that step: an attempt that wrote no step supersedes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from verl_rollout_dump.storage.step_files import format_steps, parse_steps
+from verl_rollout_dump.storage.steps import format_steps, parse_steps
 
 State = Literal["running", "complete", "failed"]
 STEP_SETS = ("steps", "failed", "dropped")
@@ -29,18 +29,18 @@ class Attempt:
     ended: str | None = None
     host: str = ""
     pid: int = 0
-    # The first step that it wrote, or tried to; None: none yet.
+    # The first step that it wrote or tried to write; None before that.
     first_step: int | None = None
-    # The steps whose file it put in place, those that it could not write, and those that found the queue full.
+    # The steps that it wrote, those that it could not write, and those that were dropped at a full queue.
     steps: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)
     dropped: set[int] = field(default_factory=set)
-    # Steps of which older files of their writer were in `superseded/` already when it started, and how many.
+    # Step -> number of files of the step's writer that were in `superseded/` when the attempt started.
     kept_before: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Attempt:
-        """Read an attempt; keys of other versions are passed over. Raises KeyError, TypeError and ValueError."""
+        """Read an attempt; unknown keys are ignored. Raises KeyError, TypeError and ValueError."""
         known = {f.name for f in fields(cls)}
         given = {name: value for name, value in entry.items() if name in known}
         attempt = cls(**{**given, **{name: parse_steps(entry.get(name, "")) for name in STEP_SETS}})
@@ -49,13 +49,13 @@ class Attempt:
         return attempt
 
     def as_json(self, superseded: Iterable[int]) -> dict[str, Any]:
-        """Return the attempt as it stands in `run.json`, with its steps that are no part of the lineage."""
+        """Return the attempt as in `run.json`; `superseded` are its steps outside the lineage."""
         sets = {name: format_steps(getattr(self, name)) for name in STEP_SETS}
         return {**vars(self), **sets, "superseded": format_steps(superseded)}
 
     @property
     def begins(self) -> float:
-        """The step from which on it takes the place of earlier attempts; infinity: no step of it is in place."""
+        """The step from which on it supersedes earlier attempts; infinity if it wrote no step."""
         return self.first_step if self.steps and self.first_step is not None else float("inf")
 
     def begin(self, step: int) -> None:
@@ -63,7 +63,7 @@ class Attempt:
         self.first_step = step if self.first_step is None else min(self.first_step, step)
 
     def note_written(self, step: int) -> None:
-        """The file of a step is in place, whatever became of an earlier try."""
+        """Note that the file of a step is in place; an earlier failure of the step no longer counts."""
         self.begin(step)
         self.steps.add(step)
         self.failed.discard(step)
@@ -71,17 +71,17 @@ class Attempt:
 
 
 def writer_of(attempts: Sequence[Attempt], step: int) -> int:
-    """Return the number of the last attempt that wrote a step; `NOBODY`: none that is on record."""
+    """Return the number of the last attempt that wrote a step, or `NOBODY`."""
     return max((attempt.attempt for attempt in attempts if step in attempt.steps), default=NOBODY)
 
 
 def counts(attempts: Sequence[Attempt], step: int, writer: int) -> bool:
-    """Whether what an attempt wrote for a step belongs to the lineage: no later attempt began at it or before."""
+    """Return whether an attempt's file of a step counts: no later attempt began at the step or an earlier one."""
     return not any(later.attempt > writer and later.begins <= step for later in attempts)
 
 
 def superseded_steps(attempts: Sequence[Attempt]) -> dict[int, set[int]]:
-    """Return for each attempt those of its steps that are no part of the lineage: `counts`, for all at once."""
+    """Return attempt -> its steps outside the lineage: the steps for which `counts` is false."""
     superseded: dict[int, set[int]] = {}
     begins = float("inf")  # the lowest step at which a later attempt began
     for attempt in sorted(attempts, key=lambda attempt: -attempt.attempt):

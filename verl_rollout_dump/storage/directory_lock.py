@@ -1,11 +1,11 @@
-"""`run.lock`: one live run writes into a directory; a second one is refused and told who the first is.
+"""`run.lock`: one live run writes into a directory; a second one is refused with a message that names the first.
 
     {"host": "node7", "pid": 4711, "started": "2026-01-02T03:04:05+00:00", "process": "86253", "token": "..."}
 
-The lock is a `flock` on the file: it ends with its owner, however that ends, and on NFS (Linux 2.6.12 and later, unless
-mounted with `nolock`) it holds between hosts. Where the file system knows no `flock` (Lustre without `-o flock`), the
-content of the file is the lock, as a lease that its owner renews (see lease.py). The file stays when the lock is given
-back: removing it would let two runs lock two files of one name.
+The lock is a `flock` on the file: it ends with its owner, even if that is killed, and on NFS (Linux 2.6.12 and later,
+unless mounted with `nolock`) it holds between hosts. On a file system without `flock` (Lustre without `-o flock`),
+`run.lease` is the lock, which its owner renews (see lease.py). `run.lock` stays when the lock is released: removing it
+would let two runs lock two files of one name.
 """
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ from verl_rollout_dump.config.hydra_job import own_directory_remedy
 from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.storage.atomic_files import FILE_MODE, NOFOLLOW, Sync, replace_file
 from verl_rollout_dump.storage.lease import Lease, LeaseHeld, Owner, owner_of_process, parse_owner
+from verl_rollout_dump.storage.step_files import RUN_LEASE, RUN_LOCK
 
 logger = logging.getLogger(__name__)
 
-LOCK = "run.lock"
-LEASE_FILE = "run.lease"
 TAKEN = (errno.EACCES, errno.EAGAIN)
 NO_FLOCK = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
 
 
 class DirectoryLock:
-    """The lock of one directory, held from the call on. Raises `DumpError` where another run holds it, and OSError."""
+    """The lock of one directory, held from its construction on, which raises `DumpError` if another run holds it.
+
+    Raises OSError too.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._descriptor: int | None = None
         self._lease: Lease | None = None
-        self._path = folder / LOCK
+        self._path = folder / RUN_LOCK
         owner = owner_of_process()
         try:
             self._descriptor = lock_file(self._path)
@@ -52,18 +54,18 @@ class DirectoryLock:
 
     @property
     def is_lost(self) -> bool:
-        """Whether another run has taken it over (a lease alone can be lost)."""
+        """Whether another run has taken it over; only a lease can be lost."""
         return self._lease is not None and self._lease.is_lost
 
     def release(self) -> None:
-        """Give the lock back; a second call does nothing."""
+        """Release the lock; a second call does nothing."""
         self.leave()
         if self._lease is not None:
             self._lease.release()
             self._lease = None
 
     def leave(self) -> None:
-        """Close our copy of the file: in a forked child this takes nothing from the parent, which holds the lock."""
+        """Close this process's copy of the file; in a forked child, the parent still holds the lock."""
         _held.discard(self)
         if self._descriptor is not None:
             os.close(self._descriptor)
@@ -71,12 +73,12 @@ class DirectoryLock:
 
 
 def lock_file(path: Path) -> int | None:
-    """Open and lock a file; None: its file system has no flock. Raises BlockingIOError where it is locked."""
+    """Return the descriptor of a file, locked, or None without flock. Raises BlockingIOError if it is locked."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NOFOLLOW, FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if is_same_file(descriptor, path):  # not one that was removed in between
+            if is_same_file(descriptor, path):  # not a file that was removed meanwhile
                 return descriptor
             os.close(descriptor)
         except OSError as error:
@@ -89,7 +91,7 @@ def lock_file(path: Path) -> int | None:
 
 
 def is_same_file(descriptor: int, path: Path) -> bool:
-    """Whether a name still leads to an open file."""
+    """Return whether a path still names an open file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
     except FileNotFoundError:
@@ -97,14 +99,14 @@ def is_same_file(descriptor: int, path: Path) -> bool:
 
 
 def write_owner(descriptor: int, owner: Owner) -> None:
-    """Put an owner into the open lock file, for those who are refused."""
+    """Write the owner into the open lock file, for the message to runs that are refused. Raises OSError."""
     content = json.dumps(vars(owner)).encode() + b"\n"
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, content, 0)
 
 
 def read_owner(path: Path) -> Owner | None:
-    """Return who stands in a lock file; None: nobody, or what cannot be read."""
+    """Return the owner in a lock file, or None if it has none or cannot be read."""
     try:
         return parse_owner(path.read_bytes())
     except OSError as error:
@@ -113,27 +115,27 @@ def read_owner(path: Path) -> Owner | None:
 
 
 def refusal(folder: object, owner: Owner | None) -> str:
-    """Say who is writing there, and what to do."""
+    """Return the message that names the run that writes to a folder, and the remedy."""
     who = str(owner) if owner else "its owner has not signed it yet"
     return f"another run is writing to {folder} ({who}). Give this run a directory of its own: {own_directory_remedy()}"
 
 
 class LeaseOfFolder:
-    """The file that holds a lease, in a folder."""
+    """The lease file of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.where = str(folder)
-        self._path = folder / LEASE_FILE
+        self._path = folder / RUN_LEASE
 
     def read(self) -> bytes | None:
-        """Return the content; None: no file."""
+        """Return the content, or None without a file."""
         try:
             return self._path.read_bytes()
         except FileNotFoundError:
             return None
 
     def write(self, content: bytes) -> None:
-        """Put the content there, whole."""
+        """Write the content atomically."""
         replace_file(self._path, content, Sync())
 
     def remove(self) -> None:
@@ -142,7 +144,7 @@ class LeaseOfFolder:
 
 
 def take_lease(folder: Path, owner: Owner) -> Lease:
-    """Take the lease of a folder whose file system has no flock. Raises `DumpError` where another run holds it."""
+    """Take the lease of a folder whose file system has no flock. Raises `DumpError` if another run holds it."""
     logger.warning("%s is on a file system without flock: its lock is a lease, renewed while the run lives", folder)
     try:
         return Lease(LeaseOfFolder(folder), owner)
@@ -151,9 +153,9 @@ def take_lease(folder: Path, owner: Owner) -> Lease:
 
 
 def leave_locks_to_parent() -> None:
-    """After a fork, in the child: hold nothing, or the lock would outlive the parent."""
+    """Close all locks in a forked child: otherwise they would outlive the parent."""
     for lock in list(_held):
-        with contextlib.suppress(OSError):  # closed by the child already: that is all we want
+        with contextlib.suppress(OSError):  # the child has closed it already
             lock.leave()
 
 

@@ -1,7 +1,7 @@
-"""What happens to the file of a step that is there already: `path.existing`.
+"""What happens to earlier files of a step, by `path.existing`: the same rules for local and remote directories.
 
-A placement first checks, before anything is written, and at the end gives the complete new file its name. The older
-file keeps its own until that very moment: a new one that cannot be written costs nothing.
+A policy first checks, before anything is written, and at the end gives the complete new file its name. An earlier
+file keeps its name until that moment: a new file that cannot be written costs nothing.
 """
 
 from __future__ import annotations
@@ -11,116 +11,162 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from verl_rollout_dump.config.schema import Existing
 from verl_rollout_dump.storage.atomic_files import make_folder_within
-from verl_rollout_dump.storage.step_files import SUFFIXES
+from verl_rollout_dump.storage.step_files import other_names, superseded_files_named, superseded_name, temporary_path
 
 logger = logging.getLogger(__name__)
 
-SUPERSEDED = "superseded"
+
+class StepPlace(Protocol):
+    """Where the file of one step goes, in a folder or in a store. The methods raise OSError."""
+
+    # The name that the new file gets.
+    name: str
+
+    def exists(self, name: str) -> bool:
+        """Return whether a file has a name."""
+
+    def path_of(self, name: str) -> str:
+        """Return the full path or URL of a name, for messages."""
+
+    def keep(self, name: str) -> None:
+        """Give an earlier file a second name in `superseded/<attempt>/`; its first name is about to be replaced."""
+
+    def move(self, name: str) -> None:
+        """Move an earlier file to `superseded/<attempt>/`."""
+
+    def remove(self, name: str) -> None:
+        """Remove an earlier file."""
+
+    def put(self) -> None:
+        """Give the new file its name; a file that has the name is replaced."""
 
 
 @dataclass(frozen=True)
-class Placing:
-    """A step's file that is about to get its name."""
+class Policy:
+    """A choice of `path.existing`. Both functions raise OSError; `check` raises FileExistsError to refuse the step."""
 
-    folder: Path
-    target: Path
-    # The attempt that wrote what is there now.
-    writer: int
-
-    def others(self) -> list[Path]:
-        """Return files of the same step that another compression left under another name."""
-        plain = self.target.name.removesuffix(".gz").removesuffix(".zst")
-        names = [self.folder / (plain + suffix) for suffix in SUFFIXES]
-        return [path for path in names if path != self.target and os.path.lexists(path)]
+    check: Callable[[StepPlace], None]
+    place: Callable[[StepPlace], None]
 
 
-@dataclass(frozen=True)
-class Placement:
-    """A choice of `path.existing`. Both functions raise OSError."""
-
-    check: Callable[[Placing], None]
-    place: Callable[[Placing, Path], None]
+def _allow(place: StepPlace) -> None:
+    """Earlier files do not keep a step from being written."""
 
 
-def anything_goes(placing: Placing) -> None:
-    """No file keeps a step from being written."""
+def _refuse(place: StepPlace) -> None:
+    """`existing: error`: an earlier file stays, and this step is not written."""
+    for name in (place.name, *other_names(place.name)):
+        if place.exists(name):
+            raise FileExistsError(
+                f"{place.path_of(name)} exists and rollout_dump.path.existing=error. Choose another directory, or "
+                "existing=supersede, which keeps the older file"
+            )
 
 
-def refuse(placing: Placing) -> None:
-    """`existing: error`: the older file stays, and this step is not written."""
-    there = [path for path in (placing.target, *placing.others()) if os.path.lexists(path)]
-    if there:
-        raise FileExistsError(
-            f"{there[0]} exists and rollout_dump.path.existing=error. Choose another directory, or "
-            "existing=supersede, which keeps the older file"
-        )
+def _place_alone(place: StepPlace) -> None:
+    _refuse(place)
+    place.put()
 
 
-def place_alone(placing: Placing, temporary: Path) -> None:
-    """Give a file its name if nothing has it."""
-    refuse(placing)
-    os.replace(temporary, placing.target)
+def _supersede(place: StepPlace) -> None:
+    """`existing: supersede`: earlier files are kept in `superseded/<attempt>/`."""
+    for name in _others(place):
+        place.move(name)
+    if place.exists(place.name):
+        place.keep(place.name)
+    place.put()
 
 
-def supersede(placing: Placing, temporary: Path) -> None:
-    """`existing: supersede`: the older file is kept in `superseded/<attempt>/`."""
-    for other in placing.others():
-        move_aside(placing.folder, other, placing.writer)
-    if os.path.lexists(placing.target):
-        keep_aside(placing.folder, placing.target, placing.writer)
-    os.replace(temporary, placing.target)
+def _overwrite(place: StepPlace) -> None:
+    """`existing: overwrite`: earlier files are replaced."""
+    place.put()
+    for name in _others(place):
+        place.remove(name)
 
 
-def overwrite(placing: Placing, temporary: Path) -> None:
-    """`existing: overwrite`: the new file takes the place of the older one."""
-    os.replace(temporary, placing.target)
-    for other in placing.others():
-        other.unlink()
+def _others(place: StepPlace) -> list[str]:
+    """Return the names of earlier files of the step with another compression."""
+    return [name for name in other_names(place.name) if place.exists(name)]
 
 
-PLACEMENTS: dict[Existing, Placement] = {
-    Existing.supersede: Placement(anything_goes, supersede),
-    Existing.error: Placement(refuse, place_alone),
-    Existing.overwrite: Placement(anything_goes, overwrite),
+POLICIES: dict[Existing, Policy] = {
+    Existing.supersede: Policy(_allow, _supersede),
+    Existing.error: Policy(_refuse, _place_alone),
+    Existing.overwrite: Policy(_allow, _overwrite),
 }
 
 
-def keep_aside(folder: Path, target: Path, attempt: int) -> None:
-    """Give a file a second name in `superseded/<attempt>/`; move it where the file system has no hard links."""
-    aside = free_name(folder, target, attempt)
-    try:
-        os.link(target, aside, follow_symlinks=False)
-    except OSError:  # several numbers stand for "no hard links here"; whatever it was, moving says so again
-        os.replace(target, aside)
-    logger.warning("%s was there already; it is now %s", target, aside)
+class LocalPlace:
+    """The place of a step's file in a folder. `writer` is the attempt that wrote the files that are there now."""
+
+    def __init__(self, target: Path, writer: int) -> None:
+        self.name = target.name
+        self._folder = target.parent
+        self._writer = writer
+        self._temporary = temporary_path(target)
+
+    def exists(self, name: str) -> bool:
+        """Return whether a file (or a symbolic link) has a name."""
+        return os.path.lexists(self._folder / name)
+
+    def path_of(self, name: str) -> str:
+        """Return the full path of a name."""
+        return str(self._folder / name)
+
+    def keep(self, name: str) -> None:
+        """Give a file a second name in `superseded/`; move it if the file system has no hard links."""
+        target = self._folder / name
+        kept = _free_superseded_path(target, self._writer)
+        try:
+            os.link(target, kept, follow_symlinks=False)
+        except OSError:  # several error numbers mean "no hard links here"; after any other, moving fails as well
+            os.replace(target, kept)
+        _log_superseded(target, kept)
+
+    def move(self, name: str) -> None:
+        """Move a file to `superseded/`."""
+        move_to_superseded(self._folder / name, self._writer)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        (self._folder / name).unlink()
+
+    def put(self) -> None:
+        """Rename the temporary file."""
+        os.replace(self._temporary, self._folder / self.name)
 
 
-def move_aside(folder: Path, target: Path, attempt: int) -> None:
-    """Move a file to `superseded/<attempt>/`."""
-    aside = free_name(folder, target, attempt)
-    os.replace(target, aside)
-    logger.warning("%s was there already; it is now %s", target, aside)
+def move_to_superseded(target: Path, attempt: int) -> None:
+    """Move a file to `superseded/<attempt>/` beside it. Raises OSError."""
+    kept = _free_superseded_path(target, attempt)
+    os.replace(target, kept)
+    _log_superseded(target, kept)
 
 
-def free_name(folder: Path, target: Path, attempt: int) -> Path:
-    """Return a name in `superseded/<attempt>/` that nothing has; makes the folder."""
-    place = make_folder_within(make_folder_within(folder, SUPERSEDED), str(attempt))
-    aside = place / target.name
-    number = 2
-    while os.path.lexists(aside):
-        aside = place / f"{target.name}.{number}"
-        number += 1
-    return aside
+def superseded_count(folder: Path, targets: list[Path], attempt: int) -> int:
+    """Return how many files of an attempt are in `superseded/` under one of the names.
 
-
-def files_kept_aside(folder: Path, targets: list[Path], attempt: int) -> int:
-    """Return how many files are in `superseded/` that an attempt wrote under one of the names.
-
-    A second name of the very file that has the first (a run was killed between the two) does not count.
+    A second name of a file that still has its first name (a run was killed between the two) does not count.
     """
-    place = folder / SUPERSEDED / str(attempt)
-    kept = [path for target in targets for path in place.glob(f"{target.name}*") if ".tmp" not in path.name]
+    kept = [path for target in targets for path in superseded_files_named(folder, attempt, target.name)]
     return sum(not any(os.path.samefile(path, target) for target in targets) for path in kept)
+
+
+def _log_superseded(target: object, kept: object) -> None:
+    logger.warning("%s was there already; it is now %s", target, kept)
+
+
+def _free_superseded_path(target: Path, attempt: int) -> Path:
+    """Return a path in `superseded/<attempt>/` that no file has; makes the folder. Raises OSError."""
+    folder = target.parent
+    kept = folder / superseded_name(attempt, target.name)
+    make_folder_within(make_folder_within(folder, kept.parent.parent.name), kept.parent.name)
+    number = 2
+    while os.path.lexists(kept):
+        kept = folder / superseded_name(attempt, target.name, number)
+        number += 1
+    return kept

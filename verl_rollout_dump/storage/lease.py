@@ -1,11 +1,11 @@
-"""A lock for places without locks (a file system without flock, an object store): a lease that its owner renews.
+"""A lease: a lock for places without locks (a file system without flock, an object store) that its owner renews.
 
-The owner writes itself and a beat, and a new beat every `RENEWED` seconds. Who finds a lease there watches it for
-`EXPIRES` seconds of its own clock (clocks of two hosts need not agree): a new beat, and the owner lives; none, and
-the lease is taken over. An owner on the same host is looked up among its processes, which takes no time.
+The owner writes its name and a number, and a new number every `RENEWED` seconds. A run that finds a lease watches it
+for `EXPIRES` seconds of its own clock, since the clocks of two hosts may differ: if the number changes, the owner
+lives; if not, the run takes the lease over. An owner on the same host is looked up among the processes instead.
 
-A lease is weaker than a lock: a run that was stopped for longer than `EXPIRES` may find its place taken. It says so
-(`is_lost`), and writes no more.
+A lease is weaker than a lock: a run that was stopped for longer than `EXPIRES` may lose its lease. It then logs that
+(`is_lost`) and writes nothing more.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
-from verl_rollout_dump.storage.step_files import now
+from verl_rollout_dump.storage.timestamps import now
 
-START_TIME = 19  # of the fields behind the name in /proc/PID/stat (proc(5): field 22)
+logger = logging.getLogger(__name__)
+
+START_TIME = 19  # index among the fields after the name in /proc/PID/stat (field 22 in proc(5))
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,16 @@ class Owner:
     pid: int
     # ISO 8601, UTC: when it took the lock.
     started: str
-    # When the process itself began, in ticks since boot; empty where the system does not tell.
+    # When the process itself began, in ticks since boot; empty if the system does not say.
     process: str
-    # Unlike that of any other lock ever taken.
+    # Unique to this lock.
     token: str
 
     def __str__(self) -> str:
         return f"host {self.host}, pid {self.pid}, since {self.started}"
 
     def is_dead(self) -> bool:
-        """Whether the process is known to have ended. Of another host nothing is known."""
+        """Return whether the process is known to have ended. A process of another host is never known to have ended."""
         return self.host == socket.gethostname() and process_start(self.pid) != self.process
 
 
@@ -53,7 +55,7 @@ def owner_of_process() -> Owner:
 
 
 def parse_owner(content: bytes) -> Owner | None:
-    """Read an owner; None: the content is none (a run that has only just begun has not written it yet)."""
+    """Return the owner in a lock's content, or None if it holds no owner (a run that just began has not written it)."""
     try:
         entry = json.loads(content)
         return Owner(**{name: entry[name] for name in Owner.__dataclass_fields__})
@@ -62,43 +64,41 @@ def parse_owner(content: bytes) -> Owner | None:
 
 
 def process_start(pid: int) -> str | None:
-    """Return when a process of this host began; None: there is none; empty: the system does not tell."""
+    """Return when a process of this host began: None without such a process, "" if the system does not say."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return None
     except PermissionError:
-        pass  # it lives, and belongs to somebody else
+        pass  # it lives and belongs to another user
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[START_TIME]
     except (OSError, IndexError):
         return ""
 
 
-logger = logging.getLogger(__name__)
-
 RENEWED = 15.0  # seconds
 EXPIRES = 60.0
-SETTLES = 0.5  # how long two that take a lease at the same moment wait to see which of them has it
+SETTLES = 0.5  # how long a run waits to see whether another one took the lease at the same moment
 
 
 class LeasePlace(Protocol):
-    """Where the content of a lease stands. The methods raise OSError."""
+    """Where a lease is stored. The methods raise OSError."""
 
     where: str
 
     def read(self) -> bytes | None:
-        """Return the content; None: there is none."""
+        """Return the content, or None without one."""
 
     def write(self, content: bytes) -> None:
-        """Put the content there, whole."""
+        """Write the content atomically."""
 
     def remove(self) -> None:
-        """Take the content away."""
+        """Remove the content."""
 
 
 class LeaseHeld(Exception):
-    """Another run holds the lease, and lives."""
+    """A live run holds the lease."""
 
     def __init__(self, owner: Owner | None) -> None:
         super().__init__(str(owner))
@@ -106,7 +106,7 @@ class LeaseHeld(Exception):
 
 
 class Lease:
-    """A lease, held from the call on. Raises `LeaseHeld`, and OSError where the place cannot be reached."""
+    """A lease, held from its construction on, which raises `LeaseHeld` and OSError."""
 
     def __init__(self, place: LeasePlace, owner: Owner) -> None:
         self.is_lost = False
@@ -119,7 +119,7 @@ class Lease:
         self._thread.start()
 
     def release(self) -> None:
-        """Give the lease back; a second call does nothing. Raises OSError."""
+        """Release the lease; a second call does nothing. Raises OSError."""
         if not self._ended.is_set():
             self._ended.set()
             self._thread.join(RENEWED)
@@ -137,7 +137,8 @@ class Lease:
             raise LeaseHeld(parse_owner(self._place.read() or b""))
 
     def _watch(self, found: bytes, owner: Owner | None) -> None:
-        logger.warning("%s has a lease (%s); looking for up to %.0f s if it lives", self._place.where, owner, EXPIRES)
+        message = "%s has a lease (%s); watching for up to %.0f s whether its owner lives"
+        logger.warning(message, self._place.where, owner, EXPIRES)
         ends = time.monotonic() + EXPIRES
         while time.monotonic() < ends:
             time.sleep(min(1.0, EXPIRES / 10))
@@ -160,7 +161,7 @@ class Lease:
 
     def _is_ours(self) -> bool:
         owner = parse_owner(self._place.read() or b"")
-        return owner is None or owner.token == self._owner.token  # None: somebody removed it; nobody else has it
+        return owner is None or owner.token == self._owner.token  # None: the lease was removed, and no other run has it
 
     def _write(self) -> None:
         self._beat += 1

@@ -1,17 +1,4 @@
-"""The directory of a dump: every name in it, and what happens to what is there already.
-
-    DIR/7.jsonl                  the rollouts of step 7 (7.jsonl.gz, 7.jsonl.zst where compressed)
-    DIR/7.jsonl.tmp              the same, not complete yet
-    DIR/run.json                 what wrote the dump (see run_record.py)
-    DIR/run.lock                 held while a run writes here (see directory_lock.py)
-    DIR/sweep.json               which job of a sweep writes here (see sweep_claim.py)
-    DIR/superseded/1/7.jsonl     what attempt 1 wrote for step 7, after a later attempt wrote it again;
-                                 attempt 0: a file that this package did not write
-    DIR/validation/              the dump of the validations, where both are to go to the same directory
-    DIR/shards/0003-of-0016/     the dump of one of many writers (see shards.py)
-
-Only steps end in `.jsonl`, so that verl's `scripts/rollout_viewer.py` (int(stem) of every `*.jsonl`) reads DIR.
-"""
+"""`LocalDirectory`: a directory of this machine's file system into which one attempt writes. Names: step_files.py."""
 
 from __future__ import annotations
 
@@ -23,29 +10,29 @@ from typing import Any
 
 from verl_rollout_dump.config.schema import DumpConfig
 from verl_rollout_dump.errors import DumpError
-from verl_rollout_dump.storage.atomic_files import TEMPORARY_SUFFIX, DurableSync, Sync, make_folder, write_file
+from verl_rollout_dump.storage.atomic_files import DurableSync, Sync, make_folder, write_file
 from verl_rollout_dump.storage.attempts import NOBODY, Attempt, State, writer_of
-from verl_rollout_dump.storage.compression import STREAMS, Pieces
+from verl_rollout_dump.storage.compression import CODECS, Pieces
 from verl_rollout_dump.storage.directory_lock import DirectoryLock
-from verl_rollout_dump.storage.existing_files import PLACEMENTS, Placing, files_kept_aside, move_aside
-from verl_rollout_dump.storage.run_record import FILENAME, RunRecord, open_record
-from verl_rollout_dump.storage.step_files import files_by_step, step_name
+from verl_rollout_dump.storage.existing_files import POLICIES, LocalPlace, move_to_superseded, superseded_count
+from verl_rollout_dump.storage.open_directory import OpenDirectory
+from verl_rollout_dump.storage.run_record import open_record
+from verl_rollout_dump.storage.start_errors import cannot_write
+from verl_rollout_dump.storage.step_files import RUN_RECORD, files_by_step, step_name, temporary_path, unfinished_files
 
 logger = logging.getLogger(__name__)
 
 
-class DumpDirectory:
-    """An open directory of a dump: one attempt writes into it.
+class LocalDirectory(OpenDirectory):
+    """An open directory of a dump.
 
-    Opening it makes the directory, takes its lock, puts leftovers of a dead attempt aside and writes `run.json`.
-    Raises `DumpError` where that cannot be done, or another run holds the lock.
+    Opening it creates the directory, takes its lock, moves leftovers of a dead attempt to `superseded/` and writes
+    `run.json`. Raises `DumpError` if that fails or another run holds the lock.
     """
 
-    record: RunRecord
-
     def __init__(self, path: Path, split: str, config: DumpConfig, node: dict[str, Any]) -> None:
+        super().__init__()
         self.path = path
-        self.handed_over: set[int] = set()
         self._config = config
         self._sync = DurableSync() if config.writer.fsync else Sync()
         try:
@@ -60,58 +47,58 @@ class DumpDirectory:
             if isinstance(error, OSError):
                 raise DumpError(cannot_write(path, error)) from error
             raise
-        logger.info("rollouts (%s) are dumped to %s, attempt %d", split, path, self.record.current.attempt)
+        logger.info("rollouts (%s) are dumped to %s, attempt %d", split, path, self.attempt.attempt)
 
     def write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
         """Write the file of a step and return its size in bytes. Raises OSError."""
         if self._lock.is_lost:
             raise PermissionError(f"{self.path} was taken over by another run, so nothing more is written there")
         step = operator.index(step)
-        stream = STREAMS[self._config.writer.compression]()
-        target = self.path / (step_name(self._config.path.filename, step) + stream.suffix)
-        placing = Placing(self.path, target, self.record.writer_of(step))
-        placement = PLACEMENTS[self._config.path.existing]
-        placement.check(placing)
-        self.record.current.begin(step)
-        size = write_file(target, pieces, stream, self._sync, lambda temporary, _: placement.place(placing, temporary))
-        self.record.current.note_written(step)
+        codec = CODECS[self._config.writer.compression]()
+        target = self.path / (step_name(self._config.path.filename, step) + codec.suffix)
+        place = LocalPlace(target, self._record.writer_of(step))
+        policy = POLICIES[self._config.path.existing]
+        policy.check(place)
+        self.attempt.begin(step)
+        size = write_file(target, pieces, codec, self._sync, lambda temporary, path: policy.place(place))
+        self.attempt.note_written(step)
         return size
 
     def save_record(self, report: dict[str, Any]) -> None:
         """Write `run.json`. Raises OSError."""
-        self.record.save(self.path, report, self._sync)
+        self._record.save(self.path, report, self._sync)
 
     def end(self, state: State, report: Callable[[], dict[str, Any]]) -> None:
-        """End the attempt. Raises OSError where `run.json` cannot be written."""
-        self.record.end(state)
+        """End the attempt and write `run.json`. Raises OSError."""
+        self._record.end(state)
         self.save_record(report())
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._lock.release()
 
     @property
     def waiting_steps(self) -> list[int]:
-        """No step waits: this directory is where they go."""
+        """No steps: they are written straight to this directory."""
         return []
 
     def _open(self, split: str, node: dict[str, Any]) -> None:
-        self.record = open_record(self.path, split, node)
-        self._put_leftovers_aside()
+        self._record = open_record(self.path, split, node)
+        self._move_leftovers()
         self._find_writers()
-        self.record.end_the_dead()
+        self._record.end_the_dead()
         self.save_record({})
 
-    def _put_leftovers_aside(self) -> None:
-        """Move what a dead attempt had begun to write out of the way; it is no data."""
-        last = max((attempt.attempt for attempt in self.record.earlier), default=NOBODY)
-        for leftover in sorted(self.path.glob("*.jsonl*" + TEMPORARY_SUFFIX)):
-            move_aside(self.path, leftover, last)
-        (self.path / (FILENAME + TEMPORARY_SUFFIX)).unlink(missing_ok=True)
+    def _move_leftovers(self) -> None:
+        """Move files that a dead attempt had begun to write to `superseded/`; they are not data."""
+        last = max((attempt.attempt for attempt in self._record.earlier), default=NOBODY)
+        for leftover in unfinished_files(self.path):
+            move_to_superseded(leftover, last)
+        temporary_path(self.path / RUN_RECORD).unlink(missing_ok=True)
 
     def _find_writers(self) -> None:
-        """Find out who wrote the files that no attempt claims: a run was killed between its file and `run.json`."""
-        record, died = self.record, self.record.died
+        """Find out who wrote files that no attempt claims: a run was killed between the file and `run.json`."""
+        record, died = self._record, self._record.died
         for step, files in files_by_step(self.path, self._config.path.filename).items():
             writer = writer_of(record.earlier, step)
             is_unknown = writer == NOBODY and step not in record.steps_of_others
@@ -119,19 +106,11 @@ class DumpDirectory:
                 died.note_written(step)
             elif is_unknown:
                 record.steps_of_others.add(step)
-            kept = files_kept_aside(self.path, files, writer_of(record.earlier, step))
+            kept = superseded_count(self.path, files, writer_of(record.earlier, step))
             if kept:
                 record.current.kept_before[str(step)] = kept
 
     def _replaced(self, attempt: Attempt, step: int, files: list[Path], writer: int) -> bool:
-        """Whether an attempt put aside what its writer had written for a step: there is more aside than before."""
-        kept = files_kept_aside(self.path, files, writer)
+        """Return whether an attempt superseded the file of a step: more files of its writer are kept than before."""
+        kept = superseded_count(self.path, files, writer)
         return writer < attempt.attempt and kept > attempt.kept_before.get(str(step), 0)
-
-
-def cannot_write(path: object, error: OSError) -> str:
-    """Say that a dump cannot start."""
-    return (
-        f"cannot write rollouts to {path}: {error.strerror or error}. Make the directory writable for this "
-        "user, or choose another with trainer.rollout_data_dir=DIR"
-    )

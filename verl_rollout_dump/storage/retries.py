@@ -1,8 +1,8 @@
-"""Trying again: which faults of a disk may pass, and how long to try.
+"""Retries: which faults of a disk may pass, and how long to try.
 
-A full disk is made room on, a quota is raised, a network file system comes back: such faults are tried again with
-growing pauses. A missing folder, a read-only file system or a missing permission are not: they do not pass by
-themselves.
+Room is made on a full disk, a quota is raised, a network file system comes back: after such faults writing is tried
+again with growing pauses. After other faults (no permission, a read-only file system) it is not, since they do not
+pass by themselves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Retries:
-    """Runs something until it succeeds, for at most `seconds`, and only while `may_wait` says that nobody waits."""
+    """Runs a function until it succeeds, for at most `seconds`, and only while `may_wait()` is true."""
 
     def __init__(self, seconds: float, may_wait: Callable[[], bool]) -> None:
         self._seconds = seconds
@@ -39,19 +39,19 @@ class Retries:
         self._hurry = threading.Event()
 
     def hurry(self) -> None:
-        """From now on try once: the process is about to end."""
+        """Try only once from now on: the process is about to end."""
         self._hurry.set()
 
     def run(self, what: str, attempt: Callable[[], T]) -> T:
-        """Return what the attempt returns; raises what its last try raised."""
+        """Return what `attempt` returns; raises what its last try raised."""
         ends = time.monotonic() + self._seconds
         pause = FIRST_PAUSE
         while True:
             try:
                 return attempt()
             except OSError as error:
-                late = time.monotonic() + pause > ends
-                if error.errno not in MAY_PASS or late or not self._may_wait() or self._hurry.is_set():
+                is_over = time.monotonic() + pause > ends
+                if error.errno not in MAY_PASS or is_over or not self._may_wait() or self._hurry.is_set():
                     raise
                 logger.warning("%s failed (%s); trying again in %.1f s", what, error, pause)
             self._hurry.wait(pause)

@@ -11,8 +11,8 @@
      "steps_of_others": "",                                            (files that were there before attempt 1)
      "report": {counts of the last attempt}}
 
-States: `running`, `complete`, `failed`. An attempt that is still `running` when the next one starts has died
-without a word, and becomes `failed`. The file is replaced atomically after every step.
+States: `running`, `complete`, `failed`. An attempt that is still `running` when the next one starts was killed, and
+becomes `failed`. The file is replaced atomically after every step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import os
 import platform
 import socket
 import sys
-from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,15 +32,16 @@ import orjson
 
 from verl_rollout_dump.storage.atomic_files import Sync, replace_file
 from verl_rollout_dump.storage.attempts import Attempt, State, superseded_steps, writer_of
-from verl_rollout_dump.storage.step_files import format_steps, now, parse_steps
+from verl_rollout_dump.storage.step_files import RUN_RECORD, unreadable_record
+from verl_rollout_dump.storage.steps import format_steps, parse_steps
+from verl_rollout_dump.storage.timestamps import now
 from verl_rollout_dump.version import __version__
 
 logger = logging.getLogger(__name__)
 
-FILENAME = "run.json"
-FORMAT = 1
-# Module -> distribution whose version is told, where the module is in use.
-VERSIONED = {
+_FORMAT = 1
+# Module -> distribution; `run.json` has the versions of the modules that are loaded.
+_VERSIONED = {
     "verl": "verl",
     "trl": "trl",
     "torch": "torch",
@@ -55,10 +55,10 @@ VERSIONED = {
 
 
 class RunRecord:
-    """The content of `run.json`, with the attempt that goes on now as its last.
+    """The content of `run.json`, with the current attempt as its last.
 
-    `earlier` is the content that was there before, or None. Raises KeyError, TypeError and ValueError for what is
-    not the content of a `run.json`.
+    `earlier` is the content that was there before, or None. Raises KeyError, TypeError and ValueError if it is not
+    the content of a `run.json`.
     """
 
     def __init__(self, split: str, node: dict[str, Any], earlier: bytes | None) -> None:
@@ -72,58 +72,58 @@ class RunRecord:
 
     @property
     def attempts(self) -> list[Attempt]:
-        """All attempts, in their order."""
+        """All attempts, in the order in which they started."""
         return [*self.earlier, self.current]
 
     def writer_of(self, step: int) -> int:
-        """Return the number of the last attempt that wrote a step; 0: none that is on record."""
+        """Return the number of the last attempt that wrote a step, or 0 (`NOBODY`)."""
         return writer_of(self.attempts, step)
 
     @property
     def died(self) -> Attempt | None:
-        """The attempt before this one, where it ended without a word and `end_the_dead` has not been called."""
+        """The attempt before this one if it was killed, until `end_the_dead` is called; else None."""
         return self.earlier[-1] if self.earlier and self.earlier[-1].state == "running" else None
 
     def end_the_dead(self) -> None:
-        """Attempts that are still running when another one has the lock have died."""
+        """End earlier attempts that are still `running` as failed: this attempt holds the lock, so they were killed."""
         for attempt in self.earlier:
             if attempt.state == "running":
                 attempt.state = "failed"
 
     def end(self, state: State) -> None:
-        """Note that the attempt is over."""
+        """End the current attempt."""
         self.current.state = state
         self.current.ended = now()
 
     def content(self, report: dict[str, Any]) -> bytes:
-        """Return what stands in the file."""
+        """Return the bytes of the file; `report` is that of the current attempt."""
         superseded = superseded_steps(self.attempts)
         content = {
-            "format": FORMAT,
+            "format": _FORMAT,
             "state": self.current.state,
             "split": self._split,
-            "versions": versions(),
+            "versions": _versions(),
             "rollout_dump": self._node,
             "attempts": [attempt.as_json(superseded[attempt.attempt]) for attempt in self.attempts],
             "steps_of_others": format_steps(self.steps_of_others),
             "report": report,
         }
-        return encode(content)
+        return _encode(content)
 
     def content_of_earlier(self, content: bytes | None) -> bytes:
-        """Return a `run.json` with its attempts as they are known now, and no attempt of our own."""
+        """Return the bytes of a `run.json` with the earlier attempts updated and without the current one."""
         superseded = superseded_steps(self.earlier)
         attempts = [attempt.as_json(superseded[attempt.attempt]) for attempt in self.earlier]
         return json.dumps({**json.loads(content or b"{}"), "attempts": attempts}, indent=1).encode() + b"\n"
 
     def save(self, folder: Path, report: dict[str, Any], sync: Sync) -> None:
-        """Write the file, whole or not at all. Raises OSError."""
-        replace_file(folder / FILENAME, self.content(report), sync)
+        """Write the file atomically. Raises OSError."""
+        replace_file(folder / RUN_RECORD, self.content(report), sync)
 
 
 def read_content(folder: Path) -> bytes | None:
-    """Return the content of a folder's `run.json`; None: there is none. A symbolic link is not followed."""
-    path = folder / FILENAME
+    """Return the content of a folder's `run.json`, or None without one. A symbolic link is not followed."""
+    path = folder / RUN_RECORD
     if path.is_symlink():
         return b"(a symbolic link)"
     try:
@@ -133,29 +133,29 @@ def read_content(folder: Path) -> bytes | None:
 
 
 def open_record(folder: Path, split: str, node: dict[str, Any]) -> RunRecord:
-    """Return the record of a folder. A file that cannot be read is kept beside, under another name."""
+    """Return the record of a folder. A `run.json` that cannot be read is kept under another name. Raises OSError."""
     earlier = read_content(folder)
     try:
         return RunRecord(split, node, earlier)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        path = folder / FILENAME
-        aside = path.with_name(f"{FILENAME}.unreadable-{datetime.now().strftime('%Y%m%dT%H%M%S%f')}")
-        os.replace(path, aside)
-        logger.warning("%s cannot be read (%s); it is kept as %s and a new one is begun", path, error, aside.name)
+        path = folder / RUN_RECORD
+        kept = unreadable_record(path)
+        os.replace(path, kept)
+        logger.warning("%s cannot be read (%s); it is kept as %s and a new one is begun", path, error, kept.name)
         return RunRecord(split, node, None)
 
 
 @cache  # parsing the metadata of a package costs more than writing a small step
-def version_of(module: str, distribution: str) -> str:
-    """Return the version of a module that is in use."""
+def _version_of(module: str, distribution: str) -> str:
+    """Return the version of a loaded module."""
     try:
         return version(distribution)
     except PackageNotFoundError:  # run from a checkout that was never installed
         return str(getattr(sys.modules[module], "__version__", "unknown"))
 
 
-def encode(content: dict[str, Any]) -> bytes:
-    """Return the bytes of `run.json`; text that is not valid Unicode (in a path of the config) is mended."""
+def _encode(content: dict[str, Any]) -> bytes:
+    """Return the bytes of `run.json`; lone surrogates (in a path of the config) are replaced."""
     option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     try:
         return orjson.dumps(content, option=option)
@@ -163,10 +163,10 @@ def encode(content: dict[str, Any]) -> bytes:
         return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of this package, Python, and what is loaded of what matters."""
-    found = {"verl_rollout_dump": __version__, "python": platform.python_version()}
-    for module, distribution in VERSIONED.items():
+def _versions() -> dict[str, str]:
+    """Return the versions of this package, of Python, and of the loaded modules in `_VERSIONED`."""
+    loaded = {"verl_rollout_dump": __version__, "python": platform.python_version()}
+    for module, distribution in _VERSIONED.items():
         if module in sys.modules:
-            found[module] = version_of(module, distribution)
-    return found
+            loaded[module] = _version_of(module, distribution)
+    return loaded

@@ -15,11 +15,11 @@ from verl_rollout_dump.config.schema import Mode, WriterConfig
 from verl_rollout_dump.config.urls import is_url
 from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.storage.atomic_files import make_folder
-from verl_rollout_dump.storage.directory_lock import LEASE_FILE, DirectoryLock, refusal
+from verl_rollout_dump.storage.directory_lock import DirectoryLock, refusal
 from verl_rollout_dump.storage.lease import parse_owner
-from verl_rollout_dump.storage.local_directory import cannot_write
 from verl_rollout_dump.storage.opening import directories_of
-from verl_rollout_dump.storage.step_files import shard_folder
+from verl_rollout_dump.storage.start_errors import cannot_reach, cannot_use_spool, cannot_write
+from verl_rollout_dump.storage.step_files import RUN_LEASE, shard_folder, shard_url
 
 
 def check_directories(config: DumpConfig) -> None:
@@ -48,22 +48,19 @@ def _check_folder(place: str, config: DumpConfig) -> None:
 
 
 def _check_store(place: str, config: DumpConfig) -> None:
-    from verl_rollout_dump.storage.remote.remote_directory import shard_url  # imports fsspec
     from verl_rollout_dump.storage.remote.spool import spool_folder
-    from verl_rollout_dump.storage.remote.store import Store, StoreError
+    from verl_rollout_dump.storage.remote.store import Store, StoreError  # imports fsspec
 
-    url = shard_url(place, config)
+    url = shard_url(place, config.writer)
     try:
         spool = spool_folder(url, config.writer.spool_dir)
         make_folder(spool)
         DirectoryLock(spool).release()
-        lease = Store(url).read(LEASE_FILE)
+        lease = Store(url).read(RUN_LEASE)
     except StoreError as error:
-        raise DumpError(f"cannot write rollouts to {place}: {error}. Is the store up, and may we write?") from error
+        raise DumpError(cannot_reach(place, error)) from error
     except OSError as error:
-        raise DumpError(
-            f"cannot use the spool of {place}: {error}. Choose another with rollout_dump.writer.spool_dir=DIR"
-        ) from error
+        raise DumpError(cannot_use_spool(place, error)) from error
     owner = parse_owner(lease or b"")
     if owner is not None and owner.host == socket.gethostname() and not owner.is_dead():
         raise DumpError(refusal(place, owner))

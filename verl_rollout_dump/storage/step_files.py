@@ -1,86 +1,165 @@
-"""The names of step files: which step a name stands for, by the template `path.filename`."""
+"""Every file and folder name of a dump. No other module spells one out (a compression adds its own suffix).
+
+    DIR/7.jsonl                  the rollouts of step 7, by the template `path.filename` (7.jsonl.gz, 7.jsonl.zst
+                                 if compressed)
+    DIR/7.jsonl.tmp              the same file while it is written
+    DIR/run.json                 what wrote the dump (see run_record.py)
+    DIR/run.lock                 locked while a run writes to DIR (see directory_lock.py)
+    DIR/run.lease                the lock where the file system has no flock, and in remote stores (see lease.py)
+    DIR/sweep.json               the job of a Hydra sweep that writes to DIR (see sweep_claim.py)
+    DIR/superseded/1/7.jsonl     what attempt 1 wrote for step 7, after a later attempt wrote the step again;
+                                 attempt 0 stands for files of other programs
+    DIR/validation/              the dump of the validations, if both splits are configured to go to DIR
+    DIR/shards/0003-of-0016/     the dump of one of several writers, with its own run.json and run.lock
+    DIR/reader.index             what the reader stores to open a large dump quickly (see reader/index_cache.py)
+    DIR/repair.json              in a copy that `repair` made: what it changed
+
+Only step files end in `.jsonl`, since verl's `scripts/rollout_viewer.py` takes `int(stem)` of every `*.jsonl`. A spool
+has `run.json`, `run.lock` and a folder of step files for each attempt, named by its number (see remote/spool.py).
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import string
-from collections.abc import Iterable
-from datetime import datetime, timezone
+from collections.abc import Iterator
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from verl_rollout_dump.config.schema import WriterConfig
+from verl_rollout_dump.storage.compression import CODECS
 
+STEP_SUFFIX = ".jsonl"
+COMPRESSED_SUFFIXES = tuple(codec.suffix for codec in CODECS.values() if codec.suffix)
+STEP_SUFFIXES = (STEP_SUFFIX, *(STEP_SUFFIX + suffix for suffix in COMPRESSED_SUFFIXES))
+PARQUET_SUFFIX = ".parquet"  # of files that other programs dump, such as TRL's completions
+READABLE_SUFFIXES = (*STEP_SUFFIXES, PARQUET_SUFFIX)
+TEMPORARY_SUFFIX = ".tmp"
+REFUSED_SUFFIX = ".refused"  # of a file in the spool that `existing: error` keeps out of the store
 
-def now() -> str:
-    """Return the present time in ISO 8601, UTC, to the millisecond: attempts are put in order by it."""
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+RUN_RECORD = "run.json"
+RUN_LOCK = "run.lock"
+RUN_LEASE = "run.lease"
+SWEEP_CLAIM = "sweep.json"
+INDEX_CACHE = "reader.index"
+REPAIR_REPORT = "repair.json"
 
+SUPERSEDED_FOLDER = "superseded"
+VALIDATION_FOLDER = "validation"
+SHARDS_FOLDER = "shards"
+SHARD_NAME = re.compile(r"(?P<shard>\d{4,})-of-(?P<shards>\d{4,})")
 
-def format_steps(steps: Iterable[int]) -> str:
-    """Write a set of steps as ranges in rising order."""
-    ranges: list[list[int]] = []
-    for step in sorted(set(steps)):
-        if ranges and step == ranges[-1][1] + 1:
-            ranges[-1][1] = step
-        else:
-            ranges.append([step, step])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
-
-
-def parse_steps(text: str) -> set[int]:
-    """Read what `format_steps` wrote; raises ValueError for other text. Steps are not negative."""
-    steps: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        steps.update(range(int(first), int(last or first) + 1))
-    return steps
-
-
-SUFFIXES = ("", ".gz", ".zst")  # what compression adds to a name
-ANY_TEMPLATE = re.compile(r".*?(?P<step>\d+)[^\d]*?\.jsonl(\.gz|\.zst)?")  # the last number in the name
+_ANY_COMPRESSION = f"({'|'.join(map(re.escape, COMPRESSED_SUFFIXES))})?"
+# The last number in the name, for names whose template is not known.
+_ANY_TEMPLATE = re.compile(rf".*?(?P<step>\d+)[^\d]*?{re.escape(STEP_SUFFIX)}{_ANY_COMPRESSION}")
 
 
 def step_name(template: str, step: int) -> str:
-    """Return the name of a step's file, before what compression adds. Raises ValueError for one with a slash."""
+    """Return the name of a step's file, without a compression's suffix. Raises ValueError for one with a slash."""
     name = template.format(step=step)
     if "/" in name or "\0" in name:
         raise ValueError(f"rollout_dump.path.filename={template!r} gives {name!r}, which is no plain file name")
     return name
 
 
+def other_names(name: str) -> list[str]:
+    """Return the names that the file of a step has under the other compressions."""
+    plain = without_compression(name)
+    return [plain + codec.suffix for codec in CODECS.values() if plain + codec.suffix != name]
+
+
+def without_compression(name: str) -> str:
+    """Return a file name without the suffix of its compression."""
+    for suffix in COMPRESSED_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def plain_name(name: str) -> str:
+    """Return the name of the same step's file as plain JSONL: `7.jsonl` for `7.jsonl.gz` and `7.parquet`."""
+    stem = without_compression(name).removesuffix(PARQUET_SUFFIX).removesuffix(STEP_SUFFIX)
+    return stem + STEP_SUFFIX
+
+
+@cache
 def step_pattern(template: str | None) -> re.Pattern[str]:
-    """Return the pattern of the names that a template gives; None: the template is not known."""
+    """Return a pattern that the names of a template match; None stands for an unknown template."""
     if template is None:
-        return ANY_TEMPLATE
+        return _ANY_TEMPLATE
     parts = []
     for literal, field, _, _ in string.Formatter().parse(template):
         parts.append(re.escape(literal))
         if field is not None:
-            again = any("?P<step>" in part for part in parts)
-            parts.append(r"\s*(?P=step)" if again else r"\s*(?P<step>\d+)")
-    return re.compile("".join(parts) + r"(\.gz|\.zst)?")
+            is_repeated = any("?P<step>" in part for part in parts)
+            parts.append(r"\s*\d+" if is_repeated else r"\s*(?P<step>\d+)")
+    return re.compile("".join(parts) + _ANY_COMPRESSION)
+
+
+def step_of(name: str, template: str | None) -> int | None:
+    """Return the step whose file has a name, or None if it is not a name that the template gives."""
+    match = step_pattern(template).fullmatch(name)
+    step = int(match["step"]) if match else None
+    if step is not None and template is not None and without_compression(name) != step_name(template, step):
+        return None
+    return step
 
 
 def files_by_step(folder: Path, template: str | None) -> dict[int, list[Path]]:
-    """Return the step files of a folder by step, in rising order (a change of compression leaves two of a step)."""
-    pattern = step_pattern(template)
-    found: dict[int, list[Path]] = {}
+    """Return the step files of a folder by step, in ascending order; a step has two if its compression changed."""
+    files: dict[int, list[Path]] = {}
     for entry in sorted(folder.iterdir()):
-        match = pattern.fullmatch(entry.name)
-        if match:
-            found.setdefault(int(match["step"]), []).append(entry)
-    return dict(sorted(found.items()))
+        step = step_of(entry.name, template)
+        if step is not None:
+            files.setdefault(step, []).append(entry)
+    return dict(sorted(files.items()))
 
 
-SHARDS = "shards"
-FOLDER = re.compile(r"(?P<shard>\d{4,})-of-(?P<shards>\d{4,})")
+def temporary_path(path: Path) -> Path:
+    """Return where a file is written before it gets its name."""
+    return path.with_name(path.name + TEMPORARY_SUFFIX)
+
+
+def own_temporary_path(path: Path) -> Path:
+    """Return a temporary path of this process, for files that several processes may write at the same time."""
+    return path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
+
+
+def unfinished_files(folder: Path) -> list[Path]:
+    """Return the step files in a folder that are being written, or that a killed run began to write."""
+    return sorted(folder.glob(f"*{STEP_SUFFIX}*{TEMPORARY_SUFFIX}"))
+
+
+def superseded_name(attempt: int, name: str, number: int = 1) -> str:
+    """Return where the file of an attempt is kept, relative to the dump; `number` counts files of the same name."""
+    return f"{SUPERSEDED_FOLDER}/{attempt}/{name}" + (f".{number}" if number > 1 else "")
+
+
+def superseded_files_named(folder: Path, attempt: int, name: str) -> Iterator[Path]:
+    """Yield the files of an attempt that are kept under a name, and under that name with a number."""
+    for path in (folder / SUPERSEDED_FOLDER / str(attempt)).glob(f"{name}*"):
+        if TEMPORARY_SUFFIX not in path.name:
+            yield path
+
+
+def unreadable_record(record: Path) -> Path:
+    """Return where a `run.json` that cannot be read is kept."""
+    return record.with_name(f"{RUN_RECORD}.unreadable-{datetime.now().strftime('%Y%m%dT%H%M%S%f')}")
 
 
 def shard_folder(directory: Path, config: WriterConfig) -> Path:
-    """Return where a writer writes: the directory itself where it is the only one."""
+    """Return where a writer writes: the directory itself if it is the only writer."""
     if config.shards == 1:
         return directory
-    return directory / SHARDS / shard_name(config.shard, config.shards)
+    return directory / SHARDS_FOLDER / shard_name(config.shard, config.shards)
+
+
+def shard_url(url: str, config: WriterConfig) -> str:
+    """Return the URL where a writer writes: the URL of the dump if it is the only writer."""
+    if config.shards == 1:
+        return url
+    return f"{url.rstrip('/')}/{SHARDS_FOLDER}/{shard_name(config.shard, config.shards)}"
 
 
 def shard_name(shard: int, shards: int) -> str:
@@ -89,8 +168,19 @@ def shard_name(shard: int, shards: int) -> str:
 
 
 def shard_folders(directory: Path) -> list[Path]:
-    """Return the folders of all writers of a dump, in their order; none where it has one writer."""
-    place = directory / SHARDS
-    if not place.is_dir():
+    """Return the folders of all writers of a dump, in their order; empty if it has one writer."""
+    folder = directory / SHARDS_FOLDER
+    if not folder.is_dir():
         return []
-    return sorted(entry for entry in place.iterdir() if FOLDER.fullmatch(entry.name) and entry.is_dir())
+    return sorted(entry for entry in folder.iterdir() if SHARD_NAME.fullmatch(entry.name) and entry.is_dir())
+
+
+def writers_of(folder_name: str) -> int:
+    """Return the number of writers that a shard's folder name states; 1 for other names."""
+    match = SHARD_NAME.fullmatch(folder_name)
+    return int(match["shards"]) if match else 1
+
+
+def cache_folder() -> Path:
+    """Return this package's folder in the user's cache directory: spools and indexes are kept there."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "verl_rollout_dump"

@@ -6,8 +6,8 @@ Without a claim the second job would look like a resume of the first, and would 
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
@@ -15,8 +15,8 @@ from typing import Protocol
 from verl_rollout_dump.config.errors import ConfigError
 from verl_rollout_dump.config.hydra_job import SweepJob, current_job, own_directory_remedy
 from verl_rollout_dump.config.urls import is_url
-
-CLAIM = "sweep.json"
+from verl_rollout_dump.storage.atomic_files import link_if_free, make_folder, rename_over, write_shared_file
+from verl_rollout_dump.storage.step_files import SWEEP_CLAIM
 
 
 class _ClaimPlace(Protocol):
@@ -67,16 +67,15 @@ def _parsed(content: bytes | None, place: str) -> SweepJob | None:
     try:
         return SweepJob(**json.loads(content))
     except (ValueError, TypeError) as error:
-        raise ConfigError(
-            [f"{place}/{CLAIM} is not the claim of a sweep's job ({error}). Remove it, or choose another directory"]
-        ) from error
+        problem = f"{place}/{SWEEP_CLAIM} is not the claim of a sweep's job ({error})"
+        raise ConfigError([f"{problem}. Remove it or choose another directory"]) from error
 
 
 class _FolderClaim:
     """The claim of a folder on this machine. It is complete from the moment in which it appears."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / CLAIM
+        self._path = folder / SWEEP_CLAIM
 
     def read(self) -> bytes | None:
         """Return the content of the file."""
@@ -86,25 +85,14 @@ class _FolderClaim:
             return None
 
     def write_new(self, content: bytes) -> None:
-        """Link the file into place, which fails where there is one."""
-        temporary = self._written_beside(content)
-        try:
-            os.link(temporary, self._path)
-        except FileExistsError:
-            return
-        finally:
-            temporary.unlink()
+        """Write the file unless there is one."""
+        make_folder(self._path.parent)
+        with contextlib.suppress(FileExistsError):
+            write_shared_file(self._path, content, link_if_free)
 
     def replace(self, content: bytes) -> None:
-        """Rename a new file over the older one."""
-        os.replace(self._written_beside(content), self._path)
-
-    def _written_beside(self, content: bytes) -> Path:
-        """Write the content under a name of this process: jobs of a sweep may start at the same time."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_name(f"{CLAIM}.{os.getpid()}.tmp")
-        temporary.write_bytes(content)
-        return temporary
+        """Write the file over an older one."""
+        write_shared_file(self._path, content, rename_over)
 
 
 class _StoreClaim:
@@ -121,13 +109,13 @@ class _StoreClaim:
 
     def read(self) -> bytes | None:
         """Return the content of the object."""
-        return self._store.read(CLAIM)
+        return self._store.read(SWEEP_CLAIM)
 
     def write_new(self, content: bytes) -> None:
         """Write the object unless there is one."""
-        if self._store.read(CLAIM) is None:
-            self._store.write(CLAIM, content)
+        if self._store.read(SWEEP_CLAIM) is None:
+            self._store.write(SWEEP_CLAIM, content)
 
     def replace(self, content: bytes) -> None:
         """Write the object over the older one."""
-        self._store.write(CLAIM, content)
+        self._store.write(SWEEP_CLAIM, content)

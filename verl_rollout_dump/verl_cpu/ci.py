@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from verl_rollout_dump.serialization.table import RULES
+from verl_rollout_dump.storage.step_files import RUN_RECORD
 from verl_rollout_dump.verl_cpu.prepare import MODELS
 from verl_rollout_dump.verl_cpu.train import ASSETS_ROOT, INTERRUPTED, ensure_assets, environment, interrupt, train
 
@@ -28,7 +29,6 @@ CONFIG = "ci"
 OUTPUT_ROOT = Path("outputs/ci")
 PACKAGE = "pkg://"
 BROKEN = 2  # the exit code of reward_check if the reward function cannot be loaded, or raises
-RUN_RECORD = "run.json"
 # Lossy by the letter, since another type is read back, but the value is all there.
 VALUE_IS_THERE = {"key_to_text", "key_collision", "reserved_key", "non_finite_string"}
 RULE_OF = {rule.name: rule for rule in RULES}

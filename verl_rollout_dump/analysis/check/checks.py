@@ -17,7 +17,8 @@ from verl_rollout_dump.reader.files import read_run_records, superseded_steps
 from verl_rollout_dump.reader.index import NO_STEP
 from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress
 from verl_rollout_dump.storage.lineage import missing_parts
-from verl_rollout_dump.storage.step_files import format_steps, parse_steps
+from verl_rollout_dump.storage.step_files import RUN_RECORD, SHARDS_FOLDER, unfinished_files
+from verl_rollout_dump.storage.steps import format_steps, parse_steps
 
 Observations = list[FileObservation]
 LOST = ("steps_failed", "steps_dropped")  # of the report in run.json
@@ -154,13 +155,13 @@ def run_record(dump: Dump, seen: Observations) -> Iterator[Finding]:
     try:
         runs = read_run_records(dump.path)
     except DumpReadError as error:
-        yield Finding("broken run.json", str(error), where="run.json")
+        yield Finding("broken run.json", str(error), where=RUN_RECORD)
         return
     yield from written_steps(runs, steps_present(dump, seen))
     if any(run.get("state") == "failed" for run in runs):
-        yield Finding("run failed", KINDS["run failed"].meaning, where="run.json")
+        yield Finding("run failed", KINDS["run failed"].meaning, where=RUN_RECORD)
     if runs and (lacking := missing_parts(dump.path)):
-        yield Finding("missing part", f"steps {format_steps(lacking)} lack files", sum(lacking.values()), "shards")
+        yield Finding("missing part", f"steps {format_steps(lacking)} lack files", sum(lacking.values()), SHARDS_FOLDER)
 
 
 def steps_present(dump: Dump, seen: Observations) -> set[int]:
@@ -181,12 +182,12 @@ def written_steps(runs: list[dict[str, Any]], present: set[int]) -> Iterator[Fin
     lost |= {step for attempt in attempts for name in LOST_OF_ATTEMPT for step in parse_steps(attempt.get(name) or "")}
     lost -= present
     if lost:
-        yield Finding("lost step", f"steps {format_steps(lost)} failed or were dropped", len(lost), "run.json")
+        yield Finding("lost step", f"steps {format_steps(lost)} failed or were dropped", len(lost), RUN_RECORD)
 
 
 def leftovers(dump: Dump, seen: Observations) -> Iterator[Finding]:
     """Temporary files of an attempt that ended."""
-    found = sorted(dump.path.glob("*.jsonl*.tmp")) if dump.path.is_dir() and not is_running(dump) else []
+    found = unfinished_files(dump.path) if dump.path.is_dir() and not is_running(dump) else []
     if found:
         yield Finding("leftover", KINDS["leftover"].meaning, len(found), found[0].name)
 

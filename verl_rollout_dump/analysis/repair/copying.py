@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,8 @@ from verl_rollout_dump.reader.lines import BOM, Line, read_lines
 from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress, size_of
 from verl_rollout_dump.reader.parsing import excerpt, record_of
 from verl_rollout_dump.reader.streams import open_stream
-
-REPORT = "repair.json"
-SUFFIXES = (".gz", ".zst", ".parquet", ".jsonl")
+from verl_rollout_dump.storage.atomic_files import replacing
+from verl_rollout_dump.storage.step_files import REPAIR_REPORT, plain_name
 
 
 @dataclass
@@ -62,7 +61,7 @@ def repair_dump(dump: Dump, target: Path, workers: int = 1, on_progress: OnProgr
         copy = target / record.relative_to(dump.path)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(record, copy)
-    (target / REPORT).write_bytes(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2) + b"\n")
+    (target / REPAIR_REPORT).write_bytes(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2) + b"\n")
     return report
 
 
@@ -73,27 +72,22 @@ def clean_path(file: DumpFile, dump: Dump, target: Path) -> Path:
     """
     folder = target if dump.path.is_file() else target / file.path.relative_to(dump.path).parent
     folder.mkdir(parents=True, exist_ok=True)
-    stem = file.path.name
-    for suffix in SUFFIXES:
-        stem = stem.removesuffix(suffix)
-    path = folder / f"{stem}.jsonl"
-    return folder / f"{file.path.suffix.lstrip('.')}_{stem}.jsonl" if path.exists() else path
+    name = plain_name(file.path.name)
+    path = folder / name
+    return folder / f"{file.path.suffix.lstrip('.')}_{name}" if path.exists() else path
 
 
 def copy_file(file: DumpFile, target: Path, plan: RepairPlan, report: RepairReport) -> None:
-    """Copy the records of a file. The copy appears when it is complete."""
-    temporary = target.with_name(f"{target.name}.tmp")
-    records = 0
-    with temporary.open("wb") as out:
-        for line in clean_lines(file, plan, report):
-            out.write(line + b"\n")
-            records += 1
-    if not records:
-        temporary.unlink()
+    """Copy the records of a file, if there are any. The copy appears when it is complete."""
+    lines = clean_lines(file, plan, report)
+    first = next(lines, None)
+    if first is None:
         report.changes["file without records left out"] += 1
         return
-    os.replace(temporary, target)
-    report.records += records
+    with replacing(target) as temporary, temporary.open("wb") as out:
+        for line in chain([first], lines):
+            out.write(line + b"\n")
+            report.records += 1
     report.files += 1
 
 

@@ -1,4 +1,4 @@
-"""Dumps in remote stores (`path.dir=s3://bucket/run`), through fsspec, by way of a spool on this machine."""
+"""Dumps in remote stores (`path.dir=s3://bucket/run`), through fsspec, through a spool on this machine."""
 
 from verl_rollout_dump.storage.remote.remote_directory import RemoteDirectory
 from verl_rollout_dump.storage.remote.store import Store, StoreError

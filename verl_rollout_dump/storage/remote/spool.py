@@ -1,23 +1,22 @@
-"""The spool: where steps are on this machine until they are in the remote store.
+"""The spool: the folder on this machine in which steps wait for the remote store.
 
     SPOOL/1/7.jsonl      step 7 of attempt 1, whole, not in the store yet
-    SPOOL/run.json       what `run.json` of the store says, or will say
-    SPOOL/run.lock       held while a run of this machine writes to that URL
+    SPOOL/run.json       the newest `run.json`, which the store has or will get
+    SPOOL/run.lock       locked while a run of this machine writes to the URL
 
-A step's file stays until the store has it. What a run leaves behind is uploaded when the next one starts, or by
-`upload_spool(URL)`.
+A step's file stays until the store has it. Files that a run leaves behind are uploaded when the next run starts, or
+by `upload_spool(URL)`.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from verl_rollout_dump.storage.atomic_files import make_folder
-from verl_rollout_dump.storage.step_files import files_by_step
+from verl_rollout_dump.storage.step_files import cache_folder, files_by_step
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,12 @@ class Spool:
         make_folder(folder)
 
     def place(self, attempt: int, name: str) -> Path:
-        """Return where a file of an attempt stands; makes its folder."""
+        """Return the path of an attempt's file; makes its folder."""
         make_folder(self.folder / str(attempt))
         return self.folder / str(attempt) / name
 
     def files(self) -> list[SpooledFile]:
-        """Return what waits, in the order in which it was written: by attempt, then by step."""
+        """Return the files that wait, by attempt and then by step."""
         attempts = sorted(int(entry.name) for entry in self.folder.iterdir() if entry.name.isdigit())
         return [
             SpooledFile(attempt, step, path)
@@ -54,11 +53,10 @@ class Spool:
 
 
 def spool_folder(url: str, spool_dir: str | None) -> Path:
-    """Return the folder of a URL's spool: below `writer.spool_dir`, or below the user's own cache directory.
+    """Return the folder of a URL's spool: below `writer.spool_dir`, or below the user's cache directory.
 
-    Not below /tmp: that is everybody's, and emptied by a reboot.
+    It is not below /tmp, which all users share and a reboot empties.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    base = Path(spool_dir).expanduser().absolute() if spool_dir else cache / "verl_rollout_dump/spool"
+    base = Path(spool_dir).expanduser().absolute() if spool_dir else cache_folder() / "spool"
     readable = re.sub(r"[^\w.-]+", "_", url).strip("_")[-60:]
     return base / f"{readable}-{blake2b(url.encode(), digest_size=6).hexdigest()}"

@@ -1,7 +1,7 @@
-"""`Store`: the few things that a dump does with a remote store. Only this module knows fsspec.
+"""`Store`: a folder in a remote store. Only this module uses fsspec.
 
-A file appears whole: object stores show an object when its last byte has come; elsewhere it is sent under another
-name and renamed. Whatever goes wrong is a `StoreError`, which is an OSError: the libraries below raise anything.
+Files appear whole: object stores show an object once it is complete; in other stores a file is written under a
+temporary name and renamed. Every error is raised as a `StoreError`, since the libraries below raise many types.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from verl_rollout_dump.config.urls import protocol_of
+from verl_rollout_dump.storage.step_files import TEMPORARY_SUFFIX
 
-fsspec: Any = importlib.import_module("fsspec")  # which has no types
+fsspec: Any = importlib.import_module("fsspec")  # it has no type hints
 T = TypeVar("T")
 
-WHOLE_AT_ONCE = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # an upload shows when it is complete
-TEMPORARY_SUFFIX = ".tmp"
-# One try for a call, and no long waits: whoever calls tries again, and goes on with the spool meanwhile.
-S3_OPTIONS = {"config_kwargs": {"retries": {"total_max_attempts": 2}, "connect_timeout": 10, "read_timeout": 60}}
-OPTIONS: dict[str, dict[str, Any]] = {"s3": S3_OPTIONS, "s3a": S3_OPTIONS}
+_WHOLE_AT_ONCE = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # an object is visible once it is complete
+# One try per call and short timeouts: callers try again, and use the spool meanwhile.
+_S3_OPTIONS = {"config_kwargs": {"retries": {"total_max_attempts": 2}, "connect_timeout": 10, "read_timeout": 60}}
+_OPTIONS: dict[str, dict[str, Any]] = {"s3": _S3_OPTIONS, "s3a": _S3_OPTIONS}
 
 
 class StoreError(OSError):
-    """A remote store does not do what it was asked for: it is away, or refuses. The cause is chained."""
+    """A remote store is unreachable or refuses a request. The cause is chained."""
 
 
-def as_store_error(method: Callable[..., T]) -> Callable[..., T]:
-    """Let a method of `Store` raise nothing but `StoreError`."""
+def _as_store_error(method: Callable[..., T]) -> Callable[..., T]:
+    """Decorate a method of `Store` to raise `StoreError` for any exception."""
 
     @wraps(method)
     def call(store: Store, *args: Any) -> T:
@@ -48,54 +48,54 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        self._is_whole_at_once = protocol_of(url) in WHOLE_AT_ONCE
+        self._is_whole_at_once = protocol_of(url) in _WHOLE_AT_ONCE
         self._connect()
 
-    @as_store_error
+    @_as_store_error
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None: there is none."""
+        """Return the content of a file, or None without one."""
         try:
             return bytes(self._files.cat_file(self._path(name)))
         except FileNotFoundError:
             return None
 
-    @as_store_error
+    @_as_store_error
     def size(self, name: str) -> int | None:
-        """Return the size of a file in bytes; None: there is none."""
+        """Return the size of a file in bytes, or None without one."""
         try:
             self._files.invalidate_cache()
             return int(self._files.info(self._path(name))["size"])
         except FileNotFoundError:
             return None
 
-    @as_store_error
+    @_as_store_error
     def write(self, name: str, content: bytes) -> None:
-        """Put a file there, whole, in the place of what there is."""
+        """Write a file atomically, over an earlier one."""
         self._place(name, lambda path: self._files.pipe_file(path, content))
 
-    @as_store_error
+    @_as_store_error
     def upload(self, local: Path, name: str) -> None:
-        """Put a local file there, whole, in the place of what there is."""
+        """Upload a local file atomically, over an earlier one."""
         self._place(name, lambda path: self._files.put_file(str(local), path))
 
-    @as_store_error
+    @_as_store_error
     def copy(self, name: str, other: str) -> None:
-        """Give what a file holds a second name."""
+        """Copy a file to another name."""
         self._place(other, lambda path: self._files.cp_file(self._path(name), path))
 
-    @as_store_error
+    @_as_store_error
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         try:
             self._files.rm_file(self._path(name))
         except FileNotFoundError:
             return
 
     def _connect(self) -> None:
-        # instances are shared by default, and listings remembered: others write here too
+        # no shared instance and no cached listings, since other processes write here too
         protocol = protocol_of(self.url)
         given = fsspec.config.conf.get(protocol, {})
-        options = {name: value for name, value in OPTIONS.get(protocol, {}).items() if name not in given}
+        options = {name: value for name, value in _OPTIONS.get(protocol, {}).items() if name not in given}
         try:
             self._files, self._root = fsspec.core.url_to_fs(
                 self.url, skip_instance_cache=True, use_listings_cache=False, **options

@@ -1,0 +1,72 @@
+"""`OpenDirectory`: what the writing side sees of a directory into which one attempt writes, local or remote."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from verl_rollout_dump.storage.attempts import Attempt, State
+from verl_rollout_dump.storage.compression import Pieces
+from verl_rollout_dump.storage.run_record import RunRecord
+
+
+class OpenDirectory(ABC):
+    """A directory with its `run.json`, which says what became of each step that was handed over."""
+
+    # The folder of this machine that holds the files: of the dump itself, or of the spool.
+    path: Path
+    _record: RunRecord
+
+    def __init__(self) -> None:
+        self._handed_over: set[int] = set()
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that writes now."""
+        return self._record.current
+
+    @property
+    def unfinished_steps(self) -> list[int]:
+        """Steps that were handed over and are neither written, failed nor dropped yet, in ascending order."""
+        return sorted(self._handed_over)
+
+    @property
+    @abstractmethod
+    def waiting_steps(self) -> list[int]:
+        """Steps whose files wait on this machine for a remote store."""
+
+    def note_handed_over(self, step: int) -> None:
+        """Note a step that is about to be written, maybe on another thread."""
+        self._handed_over.add(step)
+
+    def note_finished(self, step: int) -> None:
+        """Note that nothing more is done for a step that was handed over."""
+        self._handed_over.discard(step)
+
+    def note_failed(self, step: int) -> None:
+        """Note a step that could not be written."""
+        self._handed_over.discard(step)
+        self.attempt.failed.add(step)
+
+    def note_dropped(self, step: int) -> None:
+        """Note a step that was not written because the queue was full."""
+        self._handed_over.discard(step)
+        self.attempt.dropped.add(step)
+
+    @abstractmethod
+    def write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
+        """Write the file of a step and return its size in bytes. Raises OSError."""
+
+    @abstractmethod
+    def save_record(self, report: dict[str, Any]) -> None:
+        """Write `run.json`. Raises OSError."""
+
+    @abstractmethod
+    def end(self, state: State, report: Callable[[], dict[str, Any]]) -> None:
+        """End the attempt and write `run.json`. Raises OSError."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Release the lock."""
