@@ -10,7 +10,8 @@ from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.dump.callback import RolloutDumpCallback
 from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.reader import read_records, step_files
-from verl_rollout_dump.storage.directory_lock import LOCK, DirectoryLock
+from verl_rollout_dump.storage.directory_lock import DirectoryLock
+from verl_rollout_dump.storage.step_files import RUN_LOCK
 
 LEAST_FREE = 1 << 30  # bytes; a step of 4096 responses of 8192 tokens is about 42 MB
 TRIED = {"input": "2+2=", "output": "4", "gts": None, "score": 1.0, "step": 1}
@@ -21,7 +22,7 @@ def directory_check(path: Path) -> tuple[str, str, str]:
     made = missing_folders(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if (path / LOCK).exists():
+        if (path / RUN_LOCK).exists():
             DirectoryLock(path).release()
         fault = try_record(path)
         free = shutil.disk_usage(path).free
