@@ -28,6 +28,10 @@ class Crash(BaseException):
     """The process is dead from here on."""
 
 
+def texts_in(path):
+    return [json.loads(line)["input"] for line in path.read_text().splitlines()]
+
+
 class Model:
     """Attempts, each with the lowest step that it tried, and its texts by step."""
 
@@ -36,6 +40,10 @@ class Model:
 
     def tried(self, step):
         self.attempts[-1]["first"] = min(step, self.attempts[-1]["first"])
+
+    def wrote(self, step, text):
+        self.tried(step)
+        self.attempts[-1]["texts"].setdefault(step, []).append(text)
 
     def lineage(self):
         texts = {}
@@ -80,7 +88,7 @@ class DumpMachine(RuleBasedStateMachine):
     def write(self, step):
         text = self.hand_over(step)
         self.model.tried(step)
-        self.model.attempts[-1]["texts"][step] = text
+        self.model.wrote(step, text)
         self.acknowledged.add(text)
         self.missing.discard(step)
 
@@ -135,7 +143,7 @@ class DumpMachine(RuleBasedStateMachine):
             self.hand_over(step)
         except Crash:
             self.model.tried(step)
-            self.model.attempts[-1]["texts"][step] = text
+            self.model.wrote(step, text)
         self.unsaid = True
 
     @precondition(lambda self: self.callback)
@@ -147,14 +155,14 @@ class DumpMachine(RuleBasedStateMachine):
     @invariant()
     def the_lineage_is_that_of_the_model(self):
         if not getattr(self, "unsaid", True):
-            found = {step: json.loads(path.read_text())["input"] for step, path in lineage(self.directory).items()}
+            found = {step: texts_in(path) for step, path in lineage(self.directory).items()}
             assert found == self.model.lineage()
 
     @invariant()
     def nothing_acknowledged_is_lost(self):
         if hasattr(self, "directory"):
             kept = [*self.directory.glob("*.jsonl"), *self.directory.glob("superseded/*/*.jsonl*")]
-            texts = {json.loads(path.read_text())["input"] for path in kept if ".tmp" not in path.name}
+            texts = {text for path in kept if ".tmp" not in path.name for text in texts_in(path)}
             assert self.acknowledged <= texts
 
     @invariant()

@@ -68,15 +68,6 @@ def test_a_later_attempt_supersedes(tmp_path, batch, caplog):
     assert "superseded/2/3.jsonl" in caplog.text
 
 
-def test_a_step_that_one_attempt_writes_twice_is_kept_twice(tmp_path, batch):
-    config = {"path": {"dir": str(tmp_path)}}
-    with RolloutDumpCallback.from_config(config) as callback:
-        for prompt in "abc":
-            callback.on_rollout_end(batch(n=1, prompts=[prompt]))
-    assert prompt_in(tmp_path / "7.jsonl") == "c"
-    assert {p.name: prompt_in(p) for p in (tmp_path / "superseded/1").iterdir()} == {"7.jsonl": "a", "7.jsonl.2": "b"}
-
-
 def test_a_file_that_another_program_wrote_is_kept(tmp_path, batch):
     (tmp_path / "1.jsonl").write_text('{"input": "stock"}\n')
     run(tmp_path, batch, {1: "ours"})

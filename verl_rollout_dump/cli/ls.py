@@ -17,6 +17,7 @@ from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import Dump, DumpReadError, EmptyDumpError
 from verl_rollout_dump.reader.discovery import differing, find_dumps, overrides_of
+from verl_rollout_dump.storage.run_state import end_of_run
 from verl_rollout_dump.storage.steps import format_steps
 
 
@@ -47,7 +48,8 @@ def row_of(path: Path) -> dict[str, Any]:
     try:
         return row_of_dump(path)
     except EmptyDumpError:
-        return {"path": str(path), "steps": "", "records": 0, "bytes": 0, "state": "empty", "score": None, "scores": []}
+        state = end_of_run(path) or "empty"
+        return {"path": str(path), "steps": "", "records": 0, "bytes": 0, "state": state, "score": None, "scores": []}
 
 
 def row_of_dump(path: Path) -> dict[str, Any]:
@@ -70,9 +72,9 @@ def row_of_dump(path: Path) -> dict[str, Any]:
 
 
 def state_of(dump: Dump) -> str:
-    """Return what `run.json` says of the run."""
+    """Return the state of the run by `run.json`, or how it ended if it was killed."""
     try:
-        return str((dump.run or {}).get("state", "no run.json"))
+        return end_of_run(dump.path) or str((dump.run or {}).get("state", "no run.json"))
     except DumpReadError:
         return "broken run.json"
 
@@ -91,7 +93,7 @@ def print_table(rows: list[dict[str, Any]], root: Path) -> None:
             one_line(row["steps"], 24),
             str(row["records"]),
             readable_size(row["bytes"]),
-            one_line(row["state"], 20),
+            one_line(row["state"], 120),
             figure(row["score"]),
             sparkline(row["scores"], 20),
             Text(one_line(" ".join(row["overrides"]), 80)),

@@ -18,6 +18,7 @@ from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.records import record_panel
 from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames, Row, step_files
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
+from verl_rollout_dump.storage.run_state import end_of_run
 
 STEPS_SHOWN = 40
 
@@ -90,7 +91,8 @@ def print_state(dump: Dump, out: Console) -> None:
         return
     report: dict[str, Any] = record.get("report") or {}
     attempts = record.get("attempts") or []
-    out.print(f"State: {record.get('state')}, attempts: {len(attempts)}")
+    state = end_of_run(dump.path) or record.get("state")
+    out.print(Text(f"State: {state}, attempts: {len(attempts)}"), soft_wrap=True)
     lost = {
         "steps that failed": len(report.get("steps_failed", [])),
         "steps that were dropped": len(report.get("steps_dropped", [])),

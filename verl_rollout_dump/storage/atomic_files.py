@@ -54,15 +54,23 @@ def replacing(
         raise
 
 
-def write_file(path: Path, pieces: Iterable[Pieces], codec: Codec, sync: Sync, place: Placement = rename_over) -> int:
+def write_file(
+    path: Path,
+    pieces: Iterable[Pieces],
+    codec: Codec,
+    sync: Sync,
+    place: Placement = rename_over,
+    before: Iterable[Pieces] = (),
+) -> int:
     """Write a file atomically and return its size in bytes.
 
-    `pieces` are lists of bytes, each written by as few system calls as possible. An OSError (no space, no
+    `pieces` are lists of bytes, each written by as few system calls as possible. `before` comes first, and is not
+    compressed again. An OSError (no space, no
     permission, a device that fails at write, at sync or at close) leaves no file behind, and is passed on. After a
     failed fsync the file is not used again: the kernel may have dropped its dirty pages.
     """
     with replacing(path, place, beside=temporary_path) as temporary, new_file(temporary) as descriptor:
-        size = 0
+        size = sum(write_all(descriptor, some) for some in before)
         for some in pieces:
             size += write_all(descriptor, codec.compress(some))
         size += write_all(descriptor, [codec.finish()])

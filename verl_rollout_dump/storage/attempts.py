@@ -15,7 +15,7 @@ from typing import Any, Literal
 from verl_rollout_dump.storage.steps import format_steps, parse_steps
 
 State = Literal["running", "complete", "failed"]
-STEP_SETS = ("steps", "failed", "dropped")
+STEP_SETS = ("steps", "failed", "dropped", "pending")
 NOBODY = 0  # the number of the attempt that stands for files of other programs
 
 
@@ -35,6 +35,8 @@ class Attempt:
     steps: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)
     dropped: set[int] = field(default_factory=set)
+    # The steps that were handed over and are none of these yet; of an ended attempt: the steps that were lost.
+    pending: set[int] = field(default_factory=set)
     # Step -> number of files of the step's writer that were in `superseded/` when the attempt started.
     kept_before: dict[str, int] = field(default_factory=dict)
 
@@ -68,6 +70,7 @@ class Attempt:
         self.steps.add(step)
         self.failed.discard(step)
         self.dropped.discard(step)
+        self.pending.discard(step)
 
 
 def writer_of(attempts: Sequence[Attempt], step: int) -> int:

@@ -119,8 +119,9 @@ class Zstd:
 
     @staticmethod
     def open(path: Path) -> BinaryIO:
-        """Open a zstd file. Raises OSError, and ImportError without the package."""
-        return cast(BinaryIO, _zstandard().open(path, "rb"))
+        """Open a zstd file, also one of several frames. Raises OSError, and ImportError without the package."""
+        decompressor = _zstandard().ZstdDecompressor()
+        return cast(BinaryIO, decompressor.stream_reader(path.open("rb"), read_across_frames=True, closefd=True))
 
     @staticmethod
     def faults() -> tuple[type[Exception], ...]:

@@ -10,15 +10,17 @@ from typing import Any
 
 from verl_rollout_dump.config.schema import DumpConfig
 from verl_rollout_dump.errors import DumpError
-from verl_rollout_dump.storage.atomic_files import DurableSync, Sync, make_folder, write_file
+from verl_rollout_dump.storage.atomic_files import make_folder
 from verl_rollout_dump.storage.attempts import NOBODY, Attempt, State, writer_of
-from verl_rollout_dump.storage.compression import CODECS, Pieces
+from verl_rollout_dump.storage.compression import Pieces
 from verl_rollout_dump.storage.directory_lock import DirectoryLock
 from verl_rollout_dump.storage.existing_files import POLICIES, LocalPlace, move_to_superseded, superseded_count
+from verl_rollout_dump.storage.handover_log import HandoverLog, read_handover_log
 from verl_rollout_dump.storage.open_directory import OpenDirectory
 from verl_rollout_dump.storage.run_record import open_record
 from verl_rollout_dump.storage.start_errors import cannot_write
 from verl_rollout_dump.storage.step_files import RUN_RECORD, files_by_step, step_name, temporary_path, unfinished_files
+from verl_rollout_dump.storage.step_writer import StepWriter
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +33,9 @@ class LocalDirectory(OpenDirectory):
     """
 
     def __init__(self, path: Path, split: str, config: DumpConfig, node: dict[str, Any]) -> None:
-        super().__init__()
         self.path = path
         self._config = config
-        self._sync = DurableSync() if config.writer.fsync else Sync()
+        self._writer = StepWriter(config.writer)
         try:
             make_folder(path)
             self._lock = DirectoryLock(path)
@@ -50,28 +51,29 @@ class LocalDirectory(OpenDirectory):
         logger.info("rollouts (%s) are dumped to %s, attempt %d", split, path, self.attempt.attempt)
 
     def write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
-        """Write the file of a step and return its size in bytes. Raises OSError."""
+        """Write a batch of a step and return its size in bytes. Raises OSError."""
         if self._lock.is_lost:
             raise PermissionError(f"{self.path} was taken over by another run, so nothing more is written there")
         step = operator.index(step)
-        codec = CODECS[self._config.writer.compression]()
-        target = self.path / (step_name(self._config.path.filename, step) + codec.suffix)
+        target = self.path / (step_name(self._config.path.filename, step) + self._writer.suffix)
         place = LocalPlace(target, self._record.writer_of(step))
         policy = POLICIES[self._config.path.existing]
-        policy.check(place)
+        if not self._writer.has_written(target):
+            policy.check(place)
         self.attempt.begin(step)
-        size = write_file(target, pieces, codec, self._sync, lambda temporary, path: policy.place(place))
+        size = self._writer.write(target, pieces, lambda temporary, path: policy.place(place))
         self.attempt.note_written(step)
         return size
 
     def save_record(self, report: dict[str, Any]) -> None:
         """Write `run.json`. Raises OSError."""
-        self._record.save(self.path, report, self._sync)
+        self._record.save(self.path, report, self._writer.sync)
 
     def end(self, state: State, report: Callable[[], dict[str, Any]]) -> None:
         """End the attempt and write `run.json`. Raises OSError."""
         self._record.end(state)
         self.save_record(report())
+        self._handover_log.end()
 
     def release(self) -> None:
         """Release the lock."""
@@ -86,7 +88,8 @@ class LocalDirectory(OpenDirectory):
         self._record = open_record(self.path, split, node)
         self._move_leftovers()
         self._find_writers()
-        self._record.end_the_dead()
+        self._record.end_the_dead(read_handover_log(self.path))
+        self._handover_log = HandoverLog(self.path)
         self.save_record({})
 
     def _move_leftovers(self) -> None:

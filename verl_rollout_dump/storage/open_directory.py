@@ -9,6 +9,7 @@ from typing import Any
 
 from verl_rollout_dump.storage.attempts import Attempt, State
 from verl_rollout_dump.storage.compression import Pieces
+from verl_rollout_dump.storage.handover_log import HandoverLog
 from verl_rollout_dump.storage.run_record import RunRecord
 
 
@@ -18,9 +19,7 @@ class OpenDirectory(ABC):
     # The folder of this machine that holds the files: of the dump itself, or of the spool.
     path: Path
     _record: RunRecord
-
-    def __init__(self) -> None:
-        self._handed_over: set[int] = set()
+    _handover_log: HandoverLog
 
     @property
     def attempt(self) -> Attempt:
@@ -30,7 +29,7 @@ class OpenDirectory(ABC):
     @property
     def unfinished_steps(self) -> list[int]:
         """Steps that were handed over and are neither written, failed nor dropped yet, in ascending order."""
-        return sorted(self._handed_over)
+        return sorted(self.attempt.pending)
 
     @property
     @abstractmethod
@@ -38,26 +37,30 @@ class OpenDirectory(ABC):
         """Steps whose files wait on this machine for a remote store."""
 
     def note_handed_over(self, step: int) -> None:
-        """Note a step that is about to be written, maybe on another thread."""
-        self._handed_over.add(step)
+        """Note a step that is about to be written, maybe on another thread; `run.pending` has it at once."""
+        self.attempt.pending.add(step)
+        self._handover_log.add(step)
 
     def note_finished(self, step: int) -> None:
         """Note that nothing more is done for a step that was handed over."""
-        self._handed_over.discard(step)
+        self.attempt.pending.discard(step)
 
     def note_failed(self, step: int) -> None:
         """Note a step that could not be written."""
-        self._handed_over.discard(step)
+        self.attempt.pending.discard(step)
         self.attempt.failed.add(step)
 
     def note_dropped(self, step: int) -> None:
         """Note a step that was not written because the queue was full."""
-        self._handed_over.discard(step)
+        self.attempt.pending.discard(step)
         self.attempt.dropped.add(step)
 
     @abstractmethod
     def write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
-        """Write the file of a step and return its size in bytes. Raises OSError."""
+        """Write a batch of a step and return its size in bytes. Raises OSError.
+
+        A further batch of a step that this attempt wrote is appended to the step's file.
+        """
 
     @abstractmethod
     def save_record(self, report: dict[str, Any]) -> None:

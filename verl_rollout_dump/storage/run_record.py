@@ -6,6 +6,7 @@
      "attempts": [{"attempt": 1, "state": "complete", "started": ISO 8601, "ended": ISO 8601 or null,
                    "host": ..., "pid": ..., "first_step": 1,
                    "steps": "1-100", "failed": "", "dropped": "57",    (not written: by a fault, by a full queue)
+                   "pending": "",      (handed over and none of these; in an ended attempt these steps are lost)
                    "kept_before": {"98": 1},                           (older files that were in superseded/ already)
                    "superseded": "98-100"}],                           (no part of the lineage: see attempts.py)
      "steps_of_others": "",                                            (files that were there before attempt 1)
@@ -23,6 +24,7 @@ import os
 import platform
 import socket
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -84,8 +86,14 @@ class RunRecord:
         """The attempt before this one if it was killed, until `end_the_dead` is called; else None."""
         return self.earlier[-1] if self.earlier and self.earlier[-1].state == "running" else None
 
-    def end_the_dead(self) -> None:
-        """End earlier attempts that are still `running` as failed: this attempt holds the lock, so they were killed."""
+    def end_the_dead(self, handed_over: Iterable[int] = ()) -> None:
+        """End earlier attempts that are still `running` as failed: this attempt holds the lock, so they were killed.
+
+        `handed_over` are the steps that the last of them took.
+        """
+        if self.died is not None:
+            died = self.died
+            died.pending = (died.pending | set(handed_over)) - died.steps - died.failed - died.dropped
         for attempt in self.earlier:
             if attempt.state == "running":
                 attempt.state = "failed"

@@ -6,6 +6,7 @@
     DIR/run.json                 what wrote the dump (see run_record.py)
     DIR/run.lock                 locked while a run writes to DIR (see directory_lock.py)
     DIR/run.lease                the lock where the file system has no flock, and in remote stores (see lease.py)
+    DIR/run.pending              the steps that a run was given, while it lives (see handover_log.py)
     DIR/sweep.json               the job of a Hydra sweep that writes to DIR (see sweep_claim.py)
     DIR/superseded/1/7.jsonl     what attempt 1 wrote for step 7, after a later attempt wrote the step again;
                                  attempt 0 stands for files of other programs
@@ -42,6 +43,7 @@ REFUSED_SUFFIX = ".refused"  # of a file in the spool that `existing: error` kee
 RUN_RECORD = "run.json"
 RUN_LOCK = "run.lock"
 RUN_LEASE = "run.lease"
+HANDOVER_LOG = "run.pending"
 SWEEP_CLAIM = "sweep.json"
 INDEX_CACHE = "reader.index"
 REPAIR_REPORT = "repair.json"

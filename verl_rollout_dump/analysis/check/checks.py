@@ -17,6 +17,7 @@ from verl_rollout_dump.reader.files import read_run_records, superseded_steps
 from verl_rollout_dump.reader.index import NO_STEP
 from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress
 from verl_rollout_dump.storage.lineage import missing_parts
+from verl_rollout_dump.storage.run_state import dead_runs, unwritten_steps
 from verl_rollout_dump.storage.step_files import RUN_RECORD, SHARDS_FOLDER, unfinished_files
 from verl_rollout_dump.storage.steps import format_steps, parse_steps
 
@@ -157,7 +158,9 @@ def run_record(dump: Dump, seen: Observations) -> Iterator[Finding]:
     except DumpReadError as error:
         yield Finding("broken run.json", str(error), where=RUN_RECORD)
         return
-    yield from written_steps(runs, steps_present(dump, seen))
+    present = steps_present(dump, seen)
+    yield from written_steps(runs, present)
+    yield from killed_runs(dump, present)
     if any(run.get("state") == "failed" for run in runs):
         yield Finding("run failed", KINDS["run failed"].meaning, where=RUN_RECORD)
     if runs and (lacking := missing_parts(dump.path)):
@@ -185,6 +188,14 @@ def written_steps(runs: list[dict[str, Any]], present: set[int]) -> Iterator[Fin
         yield Finding("lost step", f"steps {format_steps(lost)} failed or were dropped", len(lost), RUN_RECORD)
 
 
+def killed_runs(dump: Dump, present: set[int]) -> Iterator[Finding]:
+    """Runs that ended without updating `run.json`, and steps that a run was given and did not write."""
+    for dead in dead_runs(dump.path):
+        yield Finding("run killed", f"the run {dead}", where=RUN_RECORD)
+    if lost := unwritten_steps(dump.path) - present:
+        yield Finding("unwritten step", f"steps {format_steps(lost)} were handed over and not written", len(lost))
+
+
 def leftovers(dump: Dump, seen: Observations) -> Iterator[Finding]:
     """Temporary files of an attempt that ended."""
     found = unfinished_files(dump.path) if dump.path.is_dir() and not is_running(dump) else []
@@ -193,9 +204,9 @@ def leftovers(dump: Dump, seen: Observations) -> Iterator[Finding]:
 
 
 def is_running(dump: Dump) -> bool:
-    """Return whether `run.json` says that a run is writing into the dump."""
+    """Return whether a live run is writing into the dump."""
     try:
-        return (dump.run or {}).get("state") == "running"
+        return (dump.run or {}).get("state") == "running" and not dead_runs(dump.path)
     except DumpReadError:
         return False
 

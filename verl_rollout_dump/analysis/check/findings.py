@@ -28,6 +28,8 @@ KINDS: dict[str, Kind] = {
     "broken run.json": Kind(ERROR, "run.json is not JSON"),
     "missing step": Kind(ERROR, "run.json says that a step was written, and it is not there"),
     "lost step": Kind(ERROR, "the run itself says that it failed to write a step, or dropped it"),
+    "unwritten step": Kind(ERROR, "a run was given a step and ended before it wrote it"),
+    "run killed": Kind(ERROR, "run.json says that a run is running, and its process is gone"),
     "missing part": Kind(ERROR, "steps lack the files of some writers (shards)"),
     "stringified": Kind(WARNING, "numbers, booleans or tensors that became text (json.dumps(default=str))"),
     "elided": Kind(WARNING, 'arrays shortened to "...": their values are gone'),

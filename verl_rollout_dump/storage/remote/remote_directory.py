@@ -15,11 +15,11 @@ from typing import Any
 
 from verl_rollout_dump.config.schema import DumpConfig
 from verl_rollout_dump.errors import DumpError
-from verl_rollout_dump.storage.atomic_files import DurableSync, Sync, replace_file, write_file
+from verl_rollout_dump.storage.atomic_files import replace_file
 from verl_rollout_dump.storage.attempts import State
-from verl_rollout_dump.storage.compression import CODECS, Pieces
+from verl_rollout_dump.storage.compression import Pieces
 from verl_rollout_dump.storage.directory_lock import DirectoryLock, refusal
-from verl_rollout_dump.storage.existing_files import move_to_superseded
+from verl_rollout_dump.storage.handover_log import HandoverLog, read_handover_log
 from verl_rollout_dump.storage.lease import Lease, LeaseHeld, owner_of_process
 from verl_rollout_dump.storage.open_directory import OpenDirectory
 from verl_rollout_dump.storage.remote.spool import Spool, spool_folder
@@ -28,6 +28,7 @@ from verl_rollout_dump.storage.remote.upload import Uploads
 from verl_rollout_dump.storage.run_record import RunRecord
 from verl_rollout_dump.storage.start_errors import cannot_reach, cannot_use_spool
 from verl_rollout_dump.storage.step_files import RUN_LEASE, RUN_RECORD, shard_url, step_name
+from verl_rollout_dump.storage.step_writer import StepWriter
 from verl_rollout_dump.storage.steps import format_steps
 
 logger = logging.getLogger(__name__)
@@ -61,9 +62,8 @@ class RemoteDirectory(OpenDirectory):
     """
 
     def __init__(self, url: str, split: str, config: DumpConfig, node: dict[str, Any]) -> None:
-        super().__init__()
         self._config = config
-        self._sync = DurableSync() if config.writer.fsync else Sync()
+        self._writer = StepWriter(config.writer)
         with contextlib.ExitStack() as undo:
             try:
                 self._open(shard_url(url, config.writer), split, node, undo)
@@ -85,7 +85,8 @@ class RemoteDirectory(OpenDirectory):
         self._lease = Lease(LeaseOfStore(self._store), owner_of_process())
         undo.callback(self._lease.release)
         self._record = RunRecord(split, node, self._store.read(RUN_RECORD))
-        self._record.end_the_dead()
+        self._record.end_the_dead(read_handover_log(self.path))
+        self._handover_log = HandoverLog(self.path)
         self._uploads = Uploads(self._spool, self._store, self._record, self._config.path.existing)
         if not self._uploads.drain():
             raise StoreError(f"{url} did not take what an earlier run left in {self._spool.folder}")
@@ -103,15 +104,12 @@ class RemoteDirectory(OpenDirectory):
         """
         if self._lease.is_lost:
             raise PermissionError(f"{self._store.url} was taken over by another run, so nothing more is written there")
-        codec = CODECS[self._config.writer.compression]()
-        name = step_name(self._config.path.filename, step) + codec.suffix
-        if not self._uploads.is_away:
+        name = step_name(self._config.path.filename, step) + self._writer.suffix
+        if not self._uploads.is_away and step not in self.attempt.steps:
             self._uploads.check(name, step)
         self.attempt.begin(step)
         target = self._spool.place(self.attempt.attempt, name)
-        if target.exists():  # the same step again, before the store has taken it
-            move_to_superseded(target, self.attempt.attempt)
-        size = write_file(target, pieces, codec, self._sync)
+        size = self._writer.write(target, pieces)
         if not self._uploads.is_away:
             self._uploads.drain()
         return size
@@ -119,7 +117,7 @@ class RemoteDirectory(OpenDirectory):
     def save_record(self, report: dict[str, Any]) -> None:
         """Write `run.json` to the spool, and upload it if the store is reachable. Raises OSError for the spool."""
         content = self._record.content(report)
-        replace_file(self._spool.folder / RUN_RECORD, content, self._sync)
+        replace_file(self._spool.folder / RUN_RECORD, content, self._writer.sync)
         if not self._uploads.is_away:
             self._uploads.try_now(lambda: self._store.write(RUN_RECORD, content))
 
@@ -128,6 +126,7 @@ class RemoteDirectory(OpenDirectory):
         self._record.end(state)
         is_done = self._lease.is_lost or self._uploads.drain_for(self._config.writer.retry_seconds)
         self.save_record(report())
+        self._handover_log.end()
         if not is_done:
             message = (
                 f"verl_rollout_dump: {self._store.url} is away; steps {format_steps(self.waiting_steps)} are safe in "

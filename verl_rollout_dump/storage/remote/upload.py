@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from verl_rollout_dump.config.schema import Existing
-from verl_rollout_dump.storage.attempts import counts
+from verl_rollout_dump.storage.attempts import Attempt, counts
 from verl_rollout_dump.storage.directory_lock import DirectoryLock
 from verl_rollout_dump.storage.existing_files import POLICIES
 from verl_rollout_dump.storage.remote.spool import Spool, SpooledFile, spool_folder
@@ -33,6 +33,7 @@ class Uploads:
         self._record = record
         self._existing = existing
         self._begun: set[Path] = set()  # files whose upload began: the store may have them
+        self._sizes: dict[Path, int] = {}  # bytes in the store of each file that was uploaded
         self._pause = FIRST_PAUSE
         self._next_try = 0.0
 
@@ -77,12 +78,27 @@ class Uploads:
         owner = next((attempt for attempt in attempts if attempt.attempt == file.attempt), None)
         if not counts(attempts, file.step, file.attempt):  # it stayed here while the run continued elsewhere
             self._store.upload(file.path, superseded_name(file.attempt, name))
-        elif not self._place(file):
+        elif not (self._append(file, owner) or self._place(file)):
             return
         if owner is not None:
             owner.note_written(file.step)
+        self._sizes.setdefault(file.path, file.path.stat().st_size)
         file.path.unlink()
         self._begun.discard(file.path)
+
+    def _append(self, file: SpooledFile, owner: Attempt | None) -> bool:
+        """Append a further batch of a step to the step's file in the store; return False if this is the first one."""
+        if file.path not in self._sizes and (owner in (None, self._record.current) or file.step not in owner.steps):
+            return False
+        earlier = self._store.read(file.path.name)
+        if earlier is None:
+            return False
+        part = file.path.read_bytes()
+        # without a known size: an earlier run may have been killed after this upload
+        size = self._sizes.get(file.path, len(earlier) - (len(part) if earlier.endswith(part) else 0))
+        self._store.write(file.path.name, earlier[:size] + part)
+        self._sizes[file.path] = size + len(part)
+        return True
 
     def check(self, name: str, step: int) -> None:
         """Raise FileExistsError if `path.existing` refuses a step; an unreachable store refuses nothing yet."""
