@@ -11,6 +11,7 @@ from verl_rollout_dump.config import DumpConfig, validation
 from verl_rollout_dump.config.resolved import as_container, write_resolved
 from verl_rollout_dump.config.schema import Compression, NonFinite, OnError, Strategy
 
+SELECT = "${oc.select:trainer.rollout_data_dir,null}"
 CONTRACT = {
     "enabled": True,
     "on_error": "warn",
@@ -87,6 +88,44 @@ def test_verls_own_keys_say_where():
     assert (load_config(overridden).path.dir, load_config(overridden).path.validation_dir) == ("mine", "val")
 
 
+@pytest.mark.parametrize("node", [{}, {"rollout_dump": {"path": {"dir": SELECT, "validation_dir": None}}}])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (["a", "b"], "trainer.rollout_data_dir is ['a', 'b']; expected one directory or URL, or null"),
+        ({"a": 1}, "trainer.rollout_data_dir is {'a': 1}; expected one directory or URL, or null"),
+        (True, "trainer.rollout_data_dir is True; expected one directory or URL, or null"),
+        ("s3:///x", "trainer.rollout_data_dir is 's3:///x'; expected a URL with a bucket, such as s3://bucket/run"),
+        (
+            "${oc.env:NOPE_NOT_SET}",
+            "trainer.rollout_data_dir cannot be resolved: KeyError raised while resolving interpolation: "
+            "\"Environment variable 'NOPE_NOT_SET' not found\". Give a plain value, or set what it refers to",
+        ),
+        (
+            "${trainer.nope}",
+            "trainer.rollout_data_dir cannot be resolved: Interpolation key 'trainer.nope' not found. Give a plain "
+            "value, or set what it refers to",
+        ),
+    ],
+)
+def test_a_mistake_is_named_by_the_key_that_the_user_set(node, value, said):
+    with pytest.raises(ConfigError) as caught:
+        load_config({"trainer": {"rollout_data_dir": value}, **node})
+    assert caught.value.problems == [said]
+
+
+def test_the_trainers_key_does_not_count_where_the_node_has_its_own():
+    given = {"trainer": {"rollout_data_dir": "${oc.env:NOPE_NOT_SET}"}, "rollout_dump": {"path": {"dir": "mine"}}}
+    assert load_config(given).path.dir == "mine"
+    with pytest.raises(ConfigError, match=r"rollout_dump\.path\.dir is \[5\]"):
+        load_config({"trainer": {"rollout_data_dir": "a"}, "rollout_dump": {"path": {"dir": [5]}, "x": 1}})
+
+
+@pytest.mark.parametrize("given", [{"path": {"dir": ""}}, {"trainer": {"rollout_data_dir": ""}}])
+def test_an_empty_directory_is_none_as_for_verl(given):
+    assert load_config(given).path.dir is None
+
+
 def test_interpolations_are_resolved_against_the_whole_config():
     whole = OmegaConf.create(
         {
@@ -144,7 +183,19 @@ def test_interpolations_are_resolved_against_the_whole_config():
         ({"path": {"dir": "s4://bucket/run"}}, "a directory, or a URL of a store that fsspec knows (s3://, gs://, "),
         ({"path": {"dir": "s3:///run"}}, "a URL with a bucket, such as s3://bucket/run"),
         ({"writer": {"shards": 4, "shard": 4}}, "writer.shard is 4; expected a number below writer.shards, which is 4"),
-        ({"path": {"dir": "${nope}"}}, "path.dir cannot be resolved"),
+        ({"path": {"dir": "${nope}"}}, "rollout_dump.path.dir cannot be resolved: Interpolation key 'nope' not found."),
+        ({"path": {"dir": ["a", "b"]}}, "rollout_dump.path.dir is ['a', 'b']; expected one directory or URL, or null"),
+        ({"path": {"dir": True}}, "rollout_dump.path.dir is True; expected one directory or URL, or null"),
+        ({"path": {"dir": "a\0b"}}, "expected a directory without a null character in its name"),
+        ({"fields": {"include": [["a"]]}}, "rollout_dump.fields.include is [['a']]; expected a list of names"),
+        (
+            {"fields": {"include": ["a", "???"]}},
+            "are missing (still ???): rollout_dump.fields.include.1",
+        ),
+        (
+            {"sampling": {"max_records": "x"}},
+            "sampling.max_records is 'x'; expected a whole number or null",
+        ),
         ("default", "hydra.searchpath=[pkg://verl_rollout_dump.conf]"),
         ([], "rollout_dump is a list ([]) where a node belongs"),
     ],

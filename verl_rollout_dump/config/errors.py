@@ -62,6 +62,11 @@ def bad_value(key: str, value: object, expected: str) -> str:
     return f"{key} is {value!r}; expected {expected}"
 
 
+def unresolved(key: str, reason: str) -> str:
+    """Say that the interpolation in a value cannot be resolved."""
+    return f"{key} cannot be resolved: {reason}. Give a plain value, or set what it refers to"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return " Did you mean ...?" with the known name that is most like a mistyped one; empty where none is."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)

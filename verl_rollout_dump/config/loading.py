@@ -28,11 +28,15 @@ def load_config(config: Mapping[str, Any] | DictConfig | DumpConfig | None = Non
     node = root[NODE] if NODE in root else OmegaConf.create({})
     if not isinstance(node, DictConfig):
         raise errors.ConfigError([errors.not_a_node(NODE, node)])
-    return check(with_trainer_keys(resolve(node), root))
+    from_trainer = keys_of_trainer(node)
+    try:
+        return check(with_trainer_keys(resolve(node), root))
+    except errors.ConfigError as error:
+        raise errors.ConfigError([under_own_key(problem, from_trainer) for problem in error.problems]) from error
 
 
 def as_omegaconf(config: object) -> DictConfig:
-    """Return what a user gave as an OmegaConf node; refuse what is none."""
+    """Return what a user gave as an OmegaConf node. Raises `ConfigError` for anything but a mapping or a config."""
     if isinstance(config, DictConfig):
         return config
     if isinstance(config, DumpConfig):
@@ -46,23 +50,22 @@ def as_omegaconf(config: object) -> DictConfig:
 
 
 def resolve(node: DictConfig) -> dict[str, Any]:
-    """Return the node as plain Python, its interpolations resolved; `???` is an error that names all of them."""
+    """Return the node as plain Python, its interpolations resolved. Raises `ConfigError`, also for values `???`."""
     missing = missing_keys(OmegaConf.to_container(node, resolve=False), NODE)
     if missing:
         raise errors.ConfigError([errors.missing_keys(missing)])
     try:
         return cast("dict[str, Any]", OmegaConf.to_container(node, resolve=True, enum_to_str=True))
     except OmegaConfBaseException as error:
-        key = error.full_key or NODE
-        raise errors.ConfigError(
-            [f"{key} cannot be resolved: {first_line(error)}. Give a plain value, or set what it refers to"]
-        ) from error
+        key = (error.full_key or "").removeprefix(f"{NODE}.")
+        raise errors.ConfigError([errors.unresolved(errors.join(NODE, key), first_line(error))]) from error
 
 
 def missing_keys(container: object, path: str) -> list[str]:
     """Return the full keys of all values that are still `???`."""
-    if isinstance(container, dict):
-        return [found for key, value in container.items() for found in missing_keys(value, errors.join(path, str(key)))]
+    if isinstance(container, (dict, list)):
+        items = container.items() if isinstance(container, dict) else enumerate(container)
+        return [missing for key, value in items for missing in missing_keys(value, errors.join(path, str(key)))]
     return [path] if container == "???" else []
 
 
@@ -71,11 +74,38 @@ def first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
 
 
+def keys_of_trainer(node: DictConfig) -> list[str]:
+    """Return which of the node's directories come from the trainer's own keys: those that the node leaves open.
+
+    Open is also what conf/rollout_dump/path/trainer_dir.yaml has there, an interpolation of the trainer's key.
+    """
+    path: Any = OmegaConf.to_container(node, resolve=False)
+    path = path.get("path") if isinstance(path, dict) else None
+    given = path if isinstance(path, dict) else {}
+    return [key for key, name in TRAINER_KEYS.items() if given.get(key) in (None, f"${{oc.select:{name},null}}")]
+
+
 def with_trainer_keys(node: dict[str, Any], root: DictConfig) -> dict[str, Any]:
-    """Fill the directories that the node leaves open with those of the trainer's own keys."""
+    """Fill the directories that the node leaves open with those of the trainer's own keys. Raises `ConfigError`."""
     path = node.get("path", {})
     if not isinstance(path, dict):
         return node
-    filled = {key: OmegaConf.select(root, trainer_key) for key, trainer_key in TRAINER_KEYS.items()}
     given = {key: value for key, value in path.items() if value is not None}
+    filled = {key: trainer_value(root, name) for key, name in TRAINER_KEYS.items() if key not in given}
     return {**node, "path": {**filled, **given}}
+
+
+def trainer_value(root: DictConfig, key: str) -> Any:
+    """Return the value of a trainer's key as plain Python; None where it is missing. Raises `ConfigError`."""
+    try:
+        value = OmegaConf.select(root, key)
+        return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+    except OmegaConfBaseException as error:
+        raise errors.ConfigError([errors.unresolved(key, first_line(error))]) from error
+
+
+def under_own_key(problem: str, from_trainer: list[str]) -> str:
+    """Return a problem with the keys that the user set: the trainer's own, where a directory comes from them."""
+    for key in from_trainer:
+        problem = problem.replace(f"{NODE}.path.{key} ", f"{TRAINER_KEYS[key]} ")
+    return problem

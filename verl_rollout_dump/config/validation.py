@@ -6,12 +6,13 @@ All mistakes are collected before any is reported, so a user corrects a command 
 from __future__ import annotations
 
 import string
+from dataclasses import is_dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from verl_rollout_dump.config import errors
@@ -19,6 +20,9 @@ from verl_rollout_dump.config.schema import TRAINER_FIELDS, DumpConfig
 from verl_rollout_dump.config.urls import url_problem
 
 NODE = "rollout_dump"
+DIRECTORIES = ("path.dir", "path.validation_dir", "writer.spool_dir")
+DIRECTORY = "one directory or URL, or null"
+NO_NULL = "a directory without a null character in its name"
 # verl's own keys, which switch the dump on; they apply wherever the node does not say otherwise.
 TRAINER_KEYS = {"dir": "trainer.rollout_data_dir", "validation_dir": "trainer.validation_data_dir"}
 # The smallest and the largest value allowed, and how to say it. 200: orjson stops at 254 levels.
@@ -65,23 +69,27 @@ def set_values(schema: DictConfig, node: dict[str, Any], problems: list[str], pa
 
 
 def set_value(schema: DictConfig, key: str, value: Any, problems: list[str]) -> None:
-    """Set one leaf; where the schema refuses, note why, in words that fit the kind of leaf."""
-    default = OmegaConf.select(schema, key)
+    """Set one leaf, and note why if the schema does not take the value."""
+    full, kind = errors.join(NODE, key), KINDS[key]
+    value = NORMALIZED.get((key, value), value) if value is None or isinstance(value, str) else value
+    if kind in NOT_FROM_BOOL and isinstance(value, bool):
+        problems.append(errors.bad_value(full, value, expected(key)))
+        return
+    if kind == list[str] and isinstance(value, list) and any(isinstance(name, (list, dict)) for name in value):
+        problems.append(errors.bad_value(full, value, expected(key)))
+        return
     try:
-        OmegaConf.update(schema, key, NORMALIZED.get((key, value), value) if is_plain(value) else value)
+        OmegaConf.update(schema, key, value)
     except OmegaConfBaseException:
-        full = errors.join(NODE, key)
         choices = CHOICES.get(key)
         problems.append(
-            errors.bad_choice(full, value, choices)
-            if choices
-            else errors.bad_value(full, value, EXPECTED[type(default)])
+            errors.bad_choice(full, value, choices) if choices else errors.bad_value(full, value, expected(key))
         )
 
 
-def is_plain(value: object) -> bool:
-    """Whether a value can be looked up in a table."""
-    return value is None or isinstance(value, str)
+def expected(key: str) -> str:
+    """Return in words what a leaf of the schema takes."""
+    return DIRECTORY if key in DIRECTORIES else EXPECTED[KINDS[key]]
 
 
 def out_of_range(schema: DictConfig) -> list[str]:
@@ -127,8 +135,8 @@ def no_field_left(schema: DictConfig) -> list[str]:
     if not include:
         return [errors.bad_value(f"{NODE}.fields.include", include, "at least one name or glob, such as ['*']")]
     if all(any(is_covered(name, pattern) for pattern in exclude) for name in include):
-        expected = f"a list that leaves a field of include ({', '.join(include)})"
-        return [errors.bad_value(f"{NODE}.fields.exclude", exclude, expected)]
+        wanted = f"a list that leaves a field of include ({', '.join(include)})"
+        return [errors.bad_value(f"{NODE}.fields.exclude", exclude, wanted)]
     return []
 
 
@@ -156,12 +164,20 @@ def missing_package(schema: DictConfig) -> list[str]:
     ]
 
 
-def unusable_url(schema: DictConfig) -> list[str]:
-    """Return a problem for each directory that is the URL of a store which cannot be reached from here."""
-    problems = [(key, url_problem(schema.path[key])) for key in TRAINER_KEYS if schema.path[key]]
-    return [
-        errors.bad_value(f"{NODE}.path.{key}", schema.path[key], expected) for key, expected in problems if expected
-    ]
+def unusable_directory(schema: DictConfig) -> list[str]:
+    """Return a problem for each directory whose name no file system takes, or whose store cannot be reached."""
+    problems = []
+    for key in given(schema):
+        directory = schema.path[key]
+        problem = NO_NULL if "\0" in directory else url_problem(directory)
+        if problem:
+            problems.append(errors.bad_value(f"{NODE}.path.{key}", directory, problem))
+    return problems
+
+
+def given(schema: DictConfig) -> list[str]:
+    """Return the keys of the directories that are set."""
+    return [key for key in TRAINER_KEYS if schema.path[key]]
 
 
 def no_such_shard(schema: DictConfig) -> list[str]:
@@ -185,26 +201,41 @@ def choices_of(schema: DictConfig, path: str = "") -> dict[str, list[str]]:
     return found
 
 
+def kinds_of(schema: Any, path: str = "") -> dict[str, Any]:
+    """Return the type of every leaf of the schema, by its dotted key."""
+    kinds: dict[str, Any] = {}
+    for name, kind in get_type_hints(schema).items():
+        full = errors.join(path, name)
+        kinds |= kinds_of(kind, full) if is_dataclass(kind) else {full: kind}
+    return kinds
+
+
 COMPRESSIONS = ["null", "zstd", "gzip"]  # null is the default, so the schema's value does not show its enum
 # What Hydra makes of a value on a command line, where that is not what was meant.
 NORMALIZED: dict[tuple[str, Any], Any] = {
     ("serialization.non_finite", None): "null",
     ("writer.compression", "null"): None,
+    ("path.dir", ""): None,  # verl takes an empty directory for none
+    ("path.validation_dir", ""): None,
 }
-EXPECTED: dict[type, str] = {
+# The type of each leaf of the schema -> what is expected, in words.
+EXPECTED: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     str: "text",
-    type(None): "text, a whole number or null",
-    ListConfig: "a list of names, such as ['*']",
+    int | None: "a whole number or null",
+    str | None: "text or null",
+    list[str]: "a list of names, such as ['*']",
 }
+NOT_FROM_BOOL = (str, str | None)  # OmegaConf would make the text "True" of it
+KINDS = kinds_of(DumpConfig)
 # What a value needs to be installed: key, value, package.
 NEEDED_PACKAGES = (("writer.compression", "zstd", "zstandard"), ("writer.mode", "ray", "ray"))
 # The checks of the whole node, beyond the type of each value.
 CHECKS = (
     out_of_range,
     bad_filename,
-    unusable_url,
+    unusable_directory,
     no_such_shard,
     no_field_left,
     unknown_trainer_field,

@@ -23,7 +23,7 @@ def open_directories(config: DumpConfig) -> dict[str, OpenDirectory]:
     opened: dict[str, OpenDirectory] = {}
     try:
         for split, place in directories_of(config).items():
-            _claim(place)
+            claim_directory(place)
             opened[split] = _open_directory(place, split, config)
     except BaseException:
         for directory in opened.values():
@@ -44,7 +44,7 @@ def directories_of(config: DumpConfig) -> dict[str, str]:
     return places
 
 
-def _claim(place: str) -> None:
+def claim_directory(place: str) -> None:
     """Claim a directory for the sweep job of this process. Raises `ConfigError`, and `DumpError` if it fails."""
     try:
         claim_for_job(place)

@@ -18,14 +18,11 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from verl_rollout_dump.config.announcement import start_line
-from verl_rollout_dump.config.errors import ConfigError, bad_value
 from verl_rollout_dump.config.hydra_job import current_job
 from verl_rollout_dump.config.resolved import write_resolved
-from verl_rollout_dump.config.schema import DumpConfig
-from verl_rollout_dump.config.validation import NODE, TRAINER_KEYS
 from verl_rollout_dump.hooks import DUMP, check_callbacks
+from verl_rollout_dump.storage.opening import claim_directory, directories_of
 from verl_rollout_dump.storage.start_check import check_directories
-from verl_rollout_dump.storage.sweep_claim import claim_for_job
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +56,8 @@ def prepare(config: Any) -> None:
     """
     checked = write_resolved(config)
     _sweep.begin_job()
-    claim_directories(checked)
+    for place in directories_of(checked).values():
+        claim_directory(place)
     if _is_ray_initialized():  # a process of Ray, or a driver that has been here already
         return
     print(start_line(checked, config), flush=True)
@@ -68,18 +66,6 @@ def prepare(config: Any) -> None:
     check_callbacks(checked.callbacks)
     if DUMP in checked.callbacks and _is_ray_started_here(config):
         check_directories(checked)
-
-
-def claim_directories(config: DumpConfig) -> None:
-    """Claim the directories of a resolved config for the sweep job of this process. Raises `ConfigError`."""
-    for key in TRAINER_KEYS:
-        place = getattr(config.path, key)
-        if config.enabled and place:
-            try:
-                claim_for_job(place)
-            except OSError as error:
-                problem = bad_value(f"{NODE}.path.{key}", place, f"a directory that can be written to ({error})")
-                raise ConfigError([problem]) from error
 
 
 def _is_ray_initialized() -> bool:
