@@ -188,7 +188,7 @@ class TestIndexCache:
     def test_kept_beside_the_dump_and_used(self, small_dump, monkeypatch):
         self.index(small_dump)
         assert [path.name for path in small_dump.iterdir() if path.suffix != ".jsonl"] == ["reader.index"]
-        monkeypatch.setattr("verl_rollout_dump.reader.dump.index_files", None)
+        monkeypatch.setattr("verl_rollout_dump.reader.dump_index.index_files", None)
         assert open_dump(small_dump).record(2, 1)["output"] == "response 2.1"
 
     def test_a_changed_file_is_indexed_anew(self, small_dump, write_step, make_record):

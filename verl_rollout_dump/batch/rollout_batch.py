@@ -52,6 +52,9 @@ class RolloutBatch:
     # n strings: the trainer's own identity of each rollout, and of the request that generated it.
     uids: Any = None
     request_ids: Any = None
+    # How the uids are made of the prompt's, if they identify single rollouts: `storage.run_record.ROLLOUT_UIDS`. None:
+    # a uid is what the rollouts of one prompt share. Recorded in run.json, so that readers know the groups.
+    uid_form: str | None = None
     # name -> column, as extras: what the trainer itself knows besides, such as the number of turns. Written between
     # the identities and the extras.
     trainer_fields: Mapping[str, Any] = field(default_factory=dict)
@@ -94,7 +97,7 @@ class RolloutBatch:
         return RolloutBatch(**whole, **taken)
 
 
-WHOLE = ("step", "split")
+WHOLE = ("step", "split", "uid_form")
 NAMED = ("extras", "trainer_fields")
 
 

@@ -139,6 +139,7 @@ class LocalDump:
         if not kept:
             return
         fields = select_fields(batch, self._config.fields, split.counters.notes)
+        split.directory.note_uid_form(batch.uid_form)
         snapshot = take_snapshot(batch, kept, fields, self._serializer, self._config, first_record)
         if self.tokenizer is None and needs_tokenizer(snapshot):
             raise BatchError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -18,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verl_rollout_dump.reader import frames
+from verl_rollout_dump.reader.dump_index import DumpIndex
 from verl_rollout_dump.reader.errors import DumpReadError, EmptyDumpError, Problem
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS, FieldNames
 from verl_rollout_dump.reader.files import DumpFile, dump_files, has_rollout_uids, read_run_record
-from verl_rollout_dump.reader.index import COLUMNS, FileIndex, index_files
-from verl_rollout_dump.reader.index_cache import IndexCache, Key
-from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress, size_of
+from verl_rollout_dump.reader.index import FileIndex
+from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress, size_of
 from verl_rollout_dump.reader.parsing import Record, parse_line
 from verl_rollout_dump.reader.rows import Row, read_rows
 from verl_rollout_dump.reader.streams import read_span
@@ -59,9 +58,7 @@ class Dump:
         self.path = path
         self.fields = replace(fields, has_rollout_uids=has_rollout_uids(path))
         self._files: list[DumpFile] = []
-        self._by_step: defaultdict[int | None, list[DumpFile]] = defaultdict(list)
-        self._cache = IndexCache(path, self.fields)
-        self._indexes: dict[DumpFile, FileIndex] = {}  # since the last refresh
+        self._index = DumpIndex(path, self.fields)
         self._unreadable: defaultdict[str, dict[Any, int]] = defaultdict(dict)
         self.refresh()
         if not self._files:
@@ -98,8 +95,9 @@ class Dump:
 
     @property
     def unreadable_lines(self) -> int:
-        """How many lines that are not records have been met so far."""
-        return max((sum(counts.values()) for counts in self._unreadable.values()), default=0)
+        """How many lines that are not records have been met so far: by reading rows, or by the index."""
+        indexed = sum(index.problem_count for index in self._index.used())
+        return max(indexed, *(sum(counts.values()) for counts in self._unreadable.values()), 0)
 
     def note_unreadable(self, how: str, part: Any, count: int) -> None:
         """Count the unreadable lines of a part of the dump that was read in some way, such as a step by `stats`."""
@@ -124,15 +122,12 @@ class Dump:
 
     def close(self) -> None:
         """Save the indexes that were built, for the next time the dump is opened."""
-        self._cache.save()
+        self._index.save()
 
     def refresh(self) -> None:
         """List the folder again. New files become visible; changed files are indexed again when needed."""
         self._files = dump_files(self.path)
-        self._indexes.clear()
-        self._by_step = defaultdict(list)
-        for file in self._files:
-            self._by_step[file.step].append(file)
+        self._index.set_files(self._files)
 
     def rows(self, steps: Iterable[int] | None = None) -> Iterator[Row]:
         """Stream records (of some steps) with their positions, as stored: markers are not decoded."""
@@ -165,7 +160,7 @@ class Dump:
     def place(self, step: int, index: int) -> Place:
         """Return the position of a record. Raises `DumpReadError` if it does not exist."""
         before = 0
-        for file, file_index, rows in self._parts(step):
+        for file, file_index, rows in self._index.parts(step):
             if before <= index < before + len(rows):
                 row = rows[index - before]
                 offset, length = (int(file_index.columns[name][row]) for name in ("offset", "length"))
@@ -177,79 +172,40 @@ class Dump:
 
     def column(self, step: int, name: str) -> NDArray[Any]:
         """Return a column of the index (see `index.COLUMNS`) for the records of a step."""
-        parts = [index.columns[name][rows] for _, index, rows in self._parts(step)]
-        return np.concatenate(parts) if parts else np.array([])
+        return self._index.column(step, name)
 
     def columns(self, *names: str) -> dict[str, NDArray[Any]]:
         """Return columns of the index (see `index.COLUMNS`) for all records, in the order of the files.
 
         `index` is one more column: the index of each record in its step. Builds the index of all files.
         """
-        indexes = [self.index_of(file) for file in self._files]
-        wanted = {*names, "step"} - {"index"}
-        found: dict[str, NDArray[Any]] = {
-            name: np.concatenate([index.columns[name] for index in indexes] or [np.array([], COLUMNS[name])])
-            for name in wanted
-        }
-        if "index" in names:
-            found["index"] = index_in_group(found["step"])
-        return {name: found[name] for name in names}
+        return self._index.columns(*names)
 
     def scores(self, step: int) -> NDArray[np.float64]:
         """Return the scores of a step, float64; NaN for a record whose score is not a number."""
-        return self.column(step, "score")
+        return self._index.column(step, "score")
 
     def groups(self, step: int) -> NDArray[np.uint64]:
-        """Return for each record of a step a hash that it shares with the other rollouts of its prompt.
+        """Return for each record of a step a hash that it shares with the other rollouts of its prompt, 0 without one.
 
-        The hash is of the chosen group field, else of the uid if records share uids, else of the prompt; 0 for a
-        record that has none of them.
+        The hash is of the chosen group field, else of the uid if records share uids, else of the prompt.
         """
-        by_uid = self.column(step, "uid_group")
-        if self.fields.group is not None:
-            return by_uid
-        shared = len(np.unique(by_uid)) < len(by_uid) and bool(np.all(by_uid))
-        return by_uid if shared else self.column(step, "prompt_group")
+        return self._index.groups(step)
 
     def index_of(self, file: DumpFile) -> FileIndex:
         """Return the index of a file; builds it if needed."""
-        found = self._indexes.get(file)
-        if found is None:
-            key = self._cache.key(file.path)
-            found = self._cache.get(key)
-            if found is None:
-                (found,) = self._make_indexes({key: file})
-            self._indexes[file] = found
-        if found.problem_count:
-            self.note_unreadable("index", file.path, found.problem_count)
-        return found
+        return self._index.of(file)
 
     def has_index(self, file: DumpFile) -> bool:
-        """Return whether the index of a file has been built."""
-        return self._cache.get(self._cache.key(file.path)) is not None
+        """Return whether the index of the current content of a file has been built."""
+        return self._index.has(file)
 
     def make_index(self, workers: int = 1, on_progress: OnProgress = ignore_progress) -> None:
         """Build the missing indexes, in several processes if the files are large.
 
         `on_progress` is called with the bytes processed since its last call.
         """
-        keys = {self._cache.key(file.path): file for file in self._files}
-        missing = {key: file for key, file in keys.items() if self._cache.get(key) is None}
-        self._make_indexes(missing, workers, on_progress)
-
-    def _make_indexes(
-        self, files: dict[Key, DumpFile], workers: int = 1, on_progress: OnProgress = ignore_progress
-    ) -> list[FileIndex]:
-        work = partial(index_files, fields=self.fields)
-        made = [index for some in for_files(work, list(files.values()), workers, on_progress) for index in some]
-        for key, index in zip(files, made, strict=True):
-            self._cache.put(key, index)
-        return made
-
-    def _parts(self, step: int) -> Iterator[tuple[DumpFile, FileIndex, NDArray[np.intp]]]:
-        for file in (*self._by_step.get(step, ()), *self._by_step.get(None, ())):
-            index = self.index_of(file)
-            yield file, index, index.rows_of(step)
+        self._index.build_missing(workers, on_progress)
 
     def types(self, workers: int = 1, on_progress: OnProgress = ignore_progress) -> DumpTypes:
         """Read all records and return the types of their columns; see `value_types`."""
@@ -273,18 +229,6 @@ class Dump:
     def to_datasets(self) -> Any:
         """Return all records as a `datasets.Dataset`. Needs datasets."""
         return frames.to_datasets(self)
-
-
-def index_in_group(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each element how many equal elements stand before it."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    is_first = np.r_[True, ordered[1:] != ordered[:-1]] if len(keys) else np.array([], bool)
-    starts = np.flatnonzero(is_first)
-    within = np.arange(len(keys)) - np.repeat(starts, np.diff(np.r_[starts, len(keys)]))
-    indexes = np.empty(len(keys), np.int64)
-    indexes[order] = within
-    return indexes
 
 
 def shown_steps(steps: list[int]) -> str:

@@ -36,9 +36,7 @@ ROLES: Final[dict[str, tuple[str, ...]]] = {
     "score": ("score", "reward", "rewards/total", "total_reward"),
     "uid": ("uid", "prompt_id", "group_id", "group_index", "example_id"),
 }
-# `uid_form` in run.json, if the uids name single rollouts: verl's newer trainer appends two numbers to the prompt's.
-ROLLOUT_UIDS: Final = "{uid}_{session}_{output}"
-ROLLOUT_OF_PROMPT: Final = re.compile(r"_\d+_\d+$")
+ROLLOUT_OF_PROMPT: Final = re.compile(r"_\d+_\d+$")  # what `ROLLOUT_UIDS` adds to the uid of the prompt
 SCORES_IN_OBJECT: Final = ("score", "reward", "total")
 _NO_EXTRAS = ("step", "request_id")
 ABSENT: Final = object()
@@ -62,7 +60,7 @@ class FieldNames:
     """The fields that a user chose for roles, with dots into nested objects; None: by the names in `ROLES`.
 
     `group` identifies the rollouts of one prompt. `has_rollout_uids` says that the uids of the dump are of the form
-    `ROLLOUT_UIDS`, so that their last two numbers do not belong to the group.
+    `storage.run_record.ROLLOUT_UIDS`, so that their last two numbers do not belong to the group.
     """
 
     prompt: str | None = None

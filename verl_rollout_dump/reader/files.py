@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from verl_rollout_dump.reader.errors import DumpReadError
-from verl_rollout_dump.reader.field_names import ROLLOUT_UIDS
 from verl_rollout_dump.storage.lineage import history_of, lineage_parts, superseded_files
+from verl_rollout_dump.storage.run_record import ROLLOUT_UIDS
 from verl_rollout_dump.storage.step_files import READABLE_SUFFIXES, RUN_RECORD, files_by_step, shard_folders
 
 LAST_NUMBER = re.compile(r"(\d+)[^\d]*\Z")

@@ -36,6 +36,11 @@ class OpenDirectory(ABC):
     def waiting_steps(self) -> list[int]:
         """Steps whose files wait on this machine for a remote store."""
 
+    def note_uid_form(self, form: str | None) -> None:
+        """Note how uids identify single rollouts (`run_record.ROLLOUT_UIDS`); None: they identify prompts."""
+        if form is not None:
+            self._record.uid_form = form
+
     def note_handed_over(self, step: int) -> None:
         """Note a step that is about to be written, maybe on another thread; `run.pending` has it at once."""
         self.attempt.pending.add(step)

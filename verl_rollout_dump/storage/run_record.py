@@ -9,6 +9,7 @@
                    "pending": "",      (handed over and none of these; in an ended attempt these steps are lost)
                    "kept_before": {"98": 1},                           (older files that were in superseded/ already)
                    "superseded": "98-100"}],                           (no part of the lineage: see attempts.py)
+     "uid_form": "{uid}_{session}_{output}",                           (only if the uids name single rollouts)
      "steps_of_others": "",                                            (files that were there before attempt 1)
      "report": {counts of the last attempt}}
 
@@ -42,6 +43,8 @@ from verl_rollout_dump.version import __version__
 logger = logging.getLogger(__name__)
 
 _FORMAT = 1
+# `uid_form`, if uids identify single rollouts: verl's newer trainer appends two numbers to the uid of the prompt.
+ROLLOUT_UIDS = "{uid}_{session}_{output}"
 # Module -> distribution; `run.json` has the versions of the modules that are loaded.
 _VERSIONED = {
     "verl": "verl",
@@ -67,6 +70,7 @@ class RunRecord:
         content = json.loads(earlier) if earlier is not None else {"attempts": []}
         self.earlier = [Attempt.from_json(entry) for entry in content["attempts"]]
         self.steps_of_others = parse_steps(content.get("steps_of_others", ""))
+        self.uid_form: str | None = content.get("uid_form")
         self._split = split
         self._node = node
         number = max((attempt.attempt for attempt in self.earlier), default=0) + 1
@@ -113,6 +117,7 @@ class RunRecord:
             "versions": _versions(),
             "rollout_dump": self._node,
             "attempts": [attempt.as_json(superseded[attempt.attempt]) for attempt in self.attempts],
+            **({"uid_form": self.uid_form} if self.uid_form else {}),
             "steps_of_others": format_steps(self.steps_of_others),
             "report": report,
         }

@@ -1,11 +1,14 @@
 """verl's v1 trainer with a real TransferQueue on a local Ray, without its workers."""
 
+import json
 import logging
 
 import pytest
 
 from verl_rollout_dump import RolloutCallback, register_callback
+from verl_rollout_dump.analysis.stats import step_stats
 from verl_rollout_dump.hooks import unregister_callback
+from verl_rollout_dump.reader import open_dump
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.verl
@@ -85,6 +88,16 @@ def test_every_extra_arrives_in_the_order_of_the_keys(queue, tokenizer, trainer,
     assert [list(record.values()) for record in records] == rows
     assert [list(record) for record in records] == [names] * 3
     assert timing["dump_rollout_generations"] > 0
+
+
+def test_run_json_says_that_uids_name_rollouts(queue, tokenizer, trainer, tmp_path):
+    ours, batch = trainer(), put(queue, tokenizer, ROWS)
+    ours._log_rollout_data(batch, {}, str(tmp_path))
+    ours._rollout_dump.hooks.fire_train_end()
+    assert json.loads((tmp_path / "run.json").read_text())["uid_form"] == "{uid}_{session}_{output}"
+    (stats,) = step_stats(open_dump(tmp_path))
+    assert stats.groups == 1  # u_0_2 and u_0_10
+    assert len(set(open_dump(tmp_path).groups(3))) == 2
 
 
 def test_what_verl_writes_rightly_is_the_same_in_ours(queue, tokenizer, trainer, tmp_path, read_strict, golden):

@@ -13,6 +13,7 @@ from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.dump.fields import CORE, TOKENS
 from verl_rollout_dump.dump.whitelist import is_glob, is_whitelisted, matches_any
 from verl_rollout_dump.integrations.verl.common import ground_truths, without_repeated_score
+from verl_rollout_dump.storage.run_record import ROLLOUT_UIDS
 
 # What is read from TransferQueue if a callback may look at everything, and what only with `fields.tokens`.
 V1_FIELDS = ("prompts", "responses", "rm_scores", "reward_model", "extra_fields")
@@ -106,6 +107,7 @@ def read_rollouts(source: TransferQueueSource, config: DumpConfig, wanted: Seque
         extras=without_repeated_score(extras, scores),
         log_probs=data.get("rollout_log_probs") if config.fields.tokens else None,
         uids=list(source.uids),
+        uid_form=ROLLOUT_UIDS,
         trainer_fields={name: rows_of(data, name) for name in besides if name in data.keys()}  # noqa: SIM118
         | v1_tags(config, source.tags),
         padding_rows=padding,
