@@ -101,8 +101,9 @@ def test_scores_in_one_column_are_numbers(dump, scores):
 
 def test_tables_and_nothing_as_extras(dump):
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
     columns = {"acc": [1, 0], "pred": ["x", None]}
-    for extras in (pandas.DataFrame(columns, dtype=object), polars.DataFrame(columns)):
+    for extras in (pandas.DataFrame(columns, dtype=object), polars.DataFrame(columns), pyarrow.table(columns)):
         records, report = dump(extras, n=2)
         assert [(record["acc"], record["pred"]) for record in records] == [(1, "x"), (0, None)]
         assert report.failures == {}
@@ -140,9 +141,10 @@ Pair = collections.namedtuple("Pair", "a b")
 
 
 def test_containers_that_are_columns_and_those_that_are_not(dump):
-    extras = {"deque": collections.deque([1, 2]), "range": range(2), "set": [{3}, {4}]}
+    pyarrow = pytest.importorskip("pyarrow")
+    extras = {"deque": collections.deque([1, 2]), "range": range(2), "arrow": pyarrow.array(["a", None])}
     records, report = dump({**extras, "pair": Pair(3, 4), "text": "xy"}, n=2)
-    assert [[record[name] for name in extras] for record in records] == [[1, 0, [3]], [2, 1, [4]]]
+    assert [[record[name] for name in extras] for record in records] == [[1, 0, "a"], [2, 1, None]]
     assert all(record["text"] == "xy" and record["pair"] in ([3, 4], {"a": 3, "b": 4}) for record in records)
     assert report.fields == {}
 

@@ -15,13 +15,20 @@ import fractions
 import pathlib
 import types
 import uuid
+from multiprocessing.managers import BaseProxy
 from typing import Any
 
 import attrs
+import lazy_object_proxy
+import ml_dtypes
+import msgspec
 import numpy as np
 import pandas as pd
 import PIL.Image
+import polars as pl
+import pyarrow as pa
 import pydantic
+import sympy
 import torch
 from omegaconf import OmegaConf
 from tensordict import NonTensorData, NonTensorStack, TensorDict, lazy_stack, tensorclass
@@ -42,6 +49,53 @@ class Color(enum.Enum):
 
 class Opaque:
     pass
+
+
+class ArrayLike:
+    """Offers the array protocol, as arrays of jax do."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype)
+
+
+class Listed:
+    def __init__(self, values):
+        self.values = values
+
+    def tolist(self):
+        return list(self.values)
+
+
+class Mapped:
+    def __init__(self, **fields):
+        self.fields = fields
+
+    def to_dict(self):
+        return self.fields
+
+
+class StructPoint(msgspec.Struct):
+    x: Any
+    y: Any
+
+
+@dataclasses.dataclass
+class UnsetPoint:
+    x: Any
+    y: Any = dataclasses.field(init=False)
+
+
+class ManagerProxy(BaseProxy):
+    """A proxy of a manager, without the manager's process."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def _getvalue(self):
+        return self.content
 
 
 class BrokenList(collections.UserList):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from verl_rollout_dump.config.schema import Strategy
-from verl_rollout_dump.serialization import arrays, column_shapes, lists, pandas_types, torch_types
+from verl_rollout_dump.serialization import arrays, column_shapes, library_types, lists, pandas_types, torch_types
 from verl_rollout_dump.serialization.conversion import Conversion
 from verl_rollout_dump.serialization.rule import Node
 from verl_rollout_dump.serialization.rulebook import find_rule
@@ -96,6 +96,21 @@ def column_of_data(context: Conversion, values: Any, node: Node) -> list[JsonVal
     return column_of_list(context, list(values.tolist()), node)
 
 
+def column_of_arrow(context: Conversion, values: Any, node: Node) -> list[JsonValue]:
+    """Return the items of an Arrow array, or the rows of an Arrow table."""
+    return column_of_list(context, values.to_pylist(), node)
+
+
+def column_of_series(context: Conversion, values: Any, node: Node) -> list[JsonValue]:
+    """Return the items of a polars Series."""
+    return column_of_list(context, values.to_list(), node)
+
+
+def column_of_array_like(context: Conversion, values: Any, node: Node) -> list[JsonValue]:
+    """Return the rows of what offers an array protocol."""
+    return column_of_array(context, library_types.as_array(values), node)
+
+
 def column_of_cells(context: Conversion, values: Any, node: Node) -> list[JsonValue]:
     """Return the items of a Series, an Index or an extension array of pandas."""
     return column_of_list(context, pandas_types.cells(values), node)
@@ -137,4 +152,7 @@ HOLDERS: dict[str, Callable[[Conversion, Any, Node], list[JsonValue]]] = {
     "pandas_array": column_of_cells,
     "non_tensor": column_of_data,
     "non_tensor_stack": column_of_data,
+    "arrow_values": column_of_arrow,
+    "polars_series": column_of_series,
+    "array_like": column_of_array_like,
 }

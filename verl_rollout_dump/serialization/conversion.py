@@ -195,6 +195,12 @@ class Conversion:
         self.note(outcomes.FAILED, entry.type_name, node)
         return markers.marker(entry.type_name, problem, known_extent(entry, value))
 
+    def unknown(self, value: Any, node: Node, depth: int) -> JsonValue:
+        """Return a value without a rule as the config says (`unknown`)."""
+        happened, convert = self.book.unknown
+        self.note(happened, type_name(type(value)), node)
+        return convert(self, value, node, depth)
+
     def not_written(self, value: Any, reason: str, facts: dict[str, JsonValue], node: Node) -> JsonValue:
         """Return the marker of a value of a known type whose content is not written."""
         name = type_name(type(value))

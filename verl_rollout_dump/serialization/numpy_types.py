@@ -119,6 +119,11 @@ def array_extent(value: Any) -> dict[str, JsonValue]:
     return {"shape": list(array.shape), "dtype": str(array.dtype)}
 
 
+def shape_extent(value: Any) -> dict[str, JsonValue]:
+    """Return the shape of a matrix."""
+    return {"shape": [int(size) for size in value.shape]}
+
+
 def array_text(value: Any) -> str:
     """Return the whole text of an array: numpy's own leaves out the middle of a long one."""
     with np.printoptions(threshold=sys.maxsize):

@@ -14,17 +14,35 @@ from verl_rollout_dump.serialization.values import JsonValue
 
 def dataclass(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a dataclass as an object of its fields."""
-    return context.pairs([(field.name, getattr(value, field.name)) for field in fields(value)], node, depth)
+    return context.pairs(set_fields(context, value, [field.name for field in fields(value)], node), node, depth)
 
 
 def attrs(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return an attrs object as an object of its attributes."""
-    return context.pairs([(field.name, getattr(value, field.name)) for field in value.__attrs_attrs__], node, depth)
+    names = [field.name for field in value.__attrs_attrs__]
+    return context.pairs(set_fields(context, value, names, node), node, depth)
+
+
+def set_fields(context: Context, value: Any, names: list[str], node: Node) -> list[tuple[str, Any]]:
+    """Return the fields of an object by name; one that was never set is null, and counted."""
+    pairs = []
+    for name in names:
+        try:
+            pairs.append((name, getattr(value, name)))
+        except AttributeError:
+            context.note(outcomes.UNSET_FIELD, type_name(type(value)), node)
+            pairs.append((name, None))
+    return pairs
 
 
 def pydantic_model(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
-    """Return a model as its own `model_dump` gives it: excluded fields stay out, secrets stay masked."""
-    dump = value.model_dump(warnings=False) if hasattr(value, "model_dump") else value.dict()
+    """Return a model as its own `model_dump` gives it: excluded fields stay out, secrets stay masked.
+
+    `serialize_as_any` keeps the fields of a subclass where a field is declared as its base class
+    (huggingface/transformers#46680).
+    """
+    is_current = hasattr(value, "model_dump")
+    dump = value.model_dump(warnings=False, serialize_as_any=True) if is_current else value.dict()
     if type(dump) is dict:
         return context.pairs(dump.items(), node, depth)
     return context.value(dump, node, depth - 1)

@@ -86,6 +86,7 @@ NOT_WRITTEN = Rule(
     instead="return its content, if it is meant to be read: a meta tensor has none, and a very long range, or a very "
     "large sparse tensor, would be written out in full",
 )
+UNSET_FIELD = Rule("unset_field", "null for a field that was never set", "UnsetPoint(1)")
 FAILED = Rule(
     "failed",
     "`$marker` with the type of the exception",
@@ -128,6 +129,7 @@ OUTCOMES: tuple[Rule, ...] = (
     KEY_COLLISION,
     RESERVED_KEY,
     NOT_WRITTEN,
+    UNSET_FIELD,
     FAILED,
     UNKNOWN_MARKER,
     UNKNOWN_TEXT,

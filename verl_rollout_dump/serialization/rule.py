@@ -209,6 +209,9 @@ class Context(Protocol):
     def too_deep(self, value: Any, node: Node) -> JsonValue:
         """Return the marker of a container or an array that is nested too deep."""
 
+    def unknown(self, value: Any, node: Node, depth: int) -> JsonValue:
+        """Return a value without a rule as the config says (`unknown`)."""
+
     def not_written(self, value: Any, reason: str, facts: dict[str, JsonValue], node: Node) -> JsonValue:
         """Return the marker of a value whose content is not written."""
 

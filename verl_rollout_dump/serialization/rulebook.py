@@ -144,8 +144,17 @@ MARKS = {
     "_is_tensorclass": "marked.tensorclass",
     "__attrs_attrs__": "marked.attrs",
     "__dataclass_fields__": "marked.dataclass",
+    "__struct_fields__": "marked.msgspec",
+    "__wrapped__": "marked.proxy",
     "__next__": "marked.iterator",
     "__anext__": "marked.iterator",
+    "__array__": "marked.array",
+    "__dlpack__": "marked.dlpack",
+    "to_pylist": "marked.list",
+    "tolist": "marked.list",
+    "_asdict": "marked.mapping",
+    "to_dict": "marked.mapping",
+    "keys": "marked.mapping",
 }
 
 

@@ -15,6 +15,7 @@ from verl_rollout_dump.serialization import (
 )
 from verl_rollout_dump.serialization.outcomes import OUTCOMES
 from verl_rollout_dump.serialization.rule import Rule
+from verl_rollout_dump.serialization.table_libraries import LIBRARY_RULES
 from verl_rollout_dump.serialization.table_objects import OBJECT_RULES, PANDAS_RULES
 
 # What JSON has itself. Both strategies write these alike, subclasses included.
@@ -179,7 +180,7 @@ TORCH_RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 
-TYPE_RULES = (*NATIVE_RULES, *STDLIB_RULES, *NUMPY_RULES, *TORCH_RULES, *PANDAS_RULES, *OBJECT_RULES)
+TYPE_RULES = (*NATIVE_RULES, *STDLIB_RULES, *NUMPY_RULES, *TORCH_RULES, *PANDAS_RULES, *OBJECT_RULES, *LIBRARY_RULES)
 RULES: tuple[Rule, ...] = (*TYPE_RULES, *OUTCOMES)
 RULE_OF: dict[str, Rule] = {name: rule for rule in TYPE_RULES for name in rule.types}
 NATIVE: dict[str, Rule] = {name: rule for rule in NATIVE_RULES for name in rule.types}
