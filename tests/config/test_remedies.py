@@ -131,3 +131,16 @@ def test_one_line_says_what_will_be_written(words, line):
     with initialize_config_module("verl_rollout_dump.conf", version_base=None):
         config = compose(overrides=["+trainer.rollout_data_dir=null", "+trainer.validation_data_dir=null", *words])
     assert start_line(load_config(config), config).startswith(f"rollout_dump: {line}")
+
+
+@pytest.mark.parametrize("validation", [None, "/v"])
+def test_announced_directories_are_read_back(validation):
+    from omegaconf import OmegaConf
+
+    from verl_rollout_dump.config import load_config
+    from verl_rollout_dump.config.announcement import announced_directories, start_line
+
+    trainer = {"rollout_data_dir": "/a, b", "validation_data_dir": validation}
+    config = OmegaConf.create({"trainer": trainer})
+    line = start_line(load_config(config), config)
+    assert announced_directories(["other", line, line, "rollout_dump: no rollouts will be dumped: x"]) == ["/a, b"]

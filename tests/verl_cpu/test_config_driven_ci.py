@@ -106,7 +106,7 @@ def test_an_object_ends_the_training_too_with_the_cause_in_the_last_lines(projec
     command = [sys.executable, "-m", "verl_rollout_dump.verl_cpu.train", "--model", "tiny", "--config-name", "ci"]
     code, shown = run([*command, *reward, "reward.custom_reward_function.name=compute_score"], project)
     assert code == 1
-    _, end = shown.split("what was raised, the first first:\n")
+    _, end = shown.split("what was raised, in order:\n")
     assert len(end.splitlines()) <= 8
     assert "PicklingError: Can't pickle <class 'custom_module_" in end.splitlines()[0]
     assert ".Verdict'>" in end.splitlines()[0]

@@ -50,17 +50,32 @@ def test_the_tail_leaves_out_noise_and_colours():
 
 
 @pytest.mark.parametrize(
-    ("overrides", "expected"),
-    [
-        ([], "outputs/rollouts"),
-        (["trainer.rollout_data_dir=a"], "a"),
-        (["trainer.rollout_data_dir=a", "trainer.rollout_data_dir=b c"], "b c"),
-        (["trainer.rollout_data_dir='a=b'"], "a=b"),
-        (["+rollout_dump.path.dir=/x", "trainer.rollout_data_dir=a"], "/x"),
-    ],
+    ("flags", "printed"),
+    [(["--cfg", "job"], True), (["--cfg=job"], True), (["-c", "job"], True), (["-m", "a.b=1"], False), ([], False)],
 )
-def test_dump_directory(overrides, expected):
-    assert train.dump_directory(overrides) == Path(expected).absolute()
+def test_flags_with_which_hydra_trains_nothing(flags, printed):
+    assert train.prints_only(flags) is printed
+
+
+def test_after_a_sweep_every_dump_is_summarized_and_the_exit_code_is_verls(
+    instead_of_verl, monkeypatch, tmp_path, tiny_assets, capfd, write_step
+):
+    dump = write_step("1.jsonl", [{"input": "p", "output": "r", "gts": None, "score": 1.0, "step": 1}])
+    lines = [
+        f"rollout_dump: training rollouts will be written to {place}, validation rollouts will not be (x is not set)"
+        for place in (dump, tmp_path / "nothing was written", "memory://x")
+    ]
+    log = instead_of_verl(f"print({chr(10).join(lines)!r})")
+    assert train.main(["--model", "tiny", "--assets", str(tiny_assets), "--log", str(log), "-m"]) == 0
+    shown = capfd.readouterr().out
+    assert all(f"\n{place}\n" in shown for place in (dump, tmp_path / "nothing was written", "memory://x"))
+
+
+def test_with_cfg_hydra_prints_and_nothing_is_summarized(instead_of_verl, tiny_assets, capfd):
+    log = instead_of_verl("print('trainer: {}')")
+    assert train.main(["--model", "tiny", "--assets", str(tiny_assets), "--log", str(log), "--cfg", "job"]) == 0
+    assert capfd.readouterr().out == "trainer: {}\n"
+    assert not log.exists()
 
 
 def test_hydra_words_pass_through():

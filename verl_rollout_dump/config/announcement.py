@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from omegaconf import DictConfig, OmegaConf
 
 from verl_rollout_dump.config.schema import DumpConfig
@@ -9,6 +12,7 @@ from verl_rollout_dump.config.validation import NODE, TRAINER_KEYS
 
 _DUMP = "dump"  # the name of the dump in `callbacks`
 _ROLLOUTS = {"dir": "training rollouts", "validation_dir": "validation rollouts"}
+_ANNOUNCED = re.compile(rf"{NODE}: training rollouts will be written to (.+), validation rollouts will (?:not )?be ")
 
 
 def start_line(checked: DumpConfig, config: DictConfig) -> str:
@@ -21,6 +25,12 @@ def start_line(checked: DumpConfig, config: DictConfig) -> str:
     if _DUMP not in checked.callbacks:
         return f"{NODE}: no rollouts will be dumped: {NODE}.callbacks is {checked.callbacks} and does not name {_DUMP}"
     return f"{NODE}: " + ", ".join(_place(checked, key, config) for key in TRAINER_KEYS)
+
+
+def announced_directories(lines: Iterable[str]) -> list[str]:
+    """Return the directories of training rollouts that are announced in the output of a training, each once."""
+    found = (_ANNOUNCED.match(line) for line in lines)
+    return list(dict.fromkeys(match[1] for match in found if match))
 
 
 def _place(checked: DumpConfig, key: str, config: DictConfig) -> str:

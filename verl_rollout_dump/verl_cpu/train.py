@@ -1,10 +1,10 @@
-"""Run a real training of verl on this machine's CPU, and show how it goes.
+"""Run a real training of verl on this machine's CPU, and show its progress.
 
     python -m verl_rollout_dump.verl_cpu.train [--model smollm2|tiny] [hydra overrides of verl ...]
 
-Starts `python -m verl.trainer.main_ppo --config-name verl_cpu` with the environment that it needs. verl's own
-output goes to a log file; shown are a line for each phase and step and, if it fails, the end of the log and the
-exceptions in it. The exit code is verl's. Afterwards the dump is summarized.
+Starts `python -m verl.trainer.main_ppo --config-name verl_cpu` with the environment that it needs. verl's own output
+goes to a log file. The terminal shows a line for each phase and step, then a summary of each dump; if the training
+fails, the end of the log and the exceptions in it. The exit code is verl's.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from verl_rollout_dump.config.announcement import announced_directories
+from verl_rollout_dump.config.urls import is_url
 from verl_rollout_dump.verl_cpu.failure import causes
 from verl_rollout_dump.verl_cpu.prepare import MODELS, is_prepared
 from verl_rollout_dump.verl_cpu.progress import ProgressReader, telling_tail
 
-DEFAULT_DUMP = "outputs/rollouts"  # as in conf/verl_cpu.yaml
+PRINTING_FLAGS = ("--cfg", "-c", "--info", "-i", "--hydra-help", "--version")  # Hydra prints something, and ends
 ASSETS_ROOT = Path(".cache/verl_cpu")
 LOG_ROOT = Path("outputs/logs")
 HEARTBEAT_SECONDS = 15
 TAIL_LINES = 40
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
-# What a training on a CPU needs, whatever the caller's environment says.
+# What a training on a CPU needs; it takes precedence over the caller's environment.
 FIXED_ENVIRONMENT = {
     "VERL_PLATFORM": "cpu",
     "VERL_ENGINE_DEVICE": "cuda",  # verl's name for the table that has the FSDP engine
@@ -55,11 +57,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, interrupt)
     try:
         code = ensure_assets(options.model, assets)
-        code = code or train(assets, log, overrides)
+        if code or prints_only(overrides):
+            return code or run_hydra(assets, overrides)
+        code = train(assets, log, overrides)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    return code or summarize(dump_directory(overrides))
+    if code == 0:
+        summarize(log)
+    return code
 
 
 def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
@@ -76,7 +82,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str
 
 
 def ensure_assets(model: str, assets: Path) -> int:
-    """Make the model and data unless they are there; in a process of its own, which gives its memory back."""
+    """Make the model and data unless they exist, in a separate process, whose memory is freed when it ends."""
     if (assets / "assets.json").is_file() and is_prepared(model, assets):
         return 0
     command = ["verl_rollout_dump.verl_cpu.prepare", "--model", model, "--out", str(assets)]
@@ -97,16 +103,16 @@ def train(assets: Path, log: Path, overrides: Sequence[str]) -> int:
         code = process.wait()
     print(f"verl ended after {time.monotonic() - start:.0f} s", flush=True)
     if code != 0:
-        tell_failure(log, code)
+        report_failure(log, code)
     return code
 
 
-def tell_failure(log: Path, code: int) -> None:
+def report_failure(log: Path, code: int) -> None:
     """Print the end of the log and, as the last lines, what was raised in any of verl's processes."""
     output = log.read_text(encoding="utf-8")
     raised = causes(output)
     lines = [telling_tail(output, TAIL_LINES)]
-    lines += ["", "what was raised, the first first:", *raised] if raised else []
+    lines += ["", "what was raised, in order:", *raised] if raised else []
     print("\n".join([*lines, f"verl ended with exit code {code}; its whole output: {log}"]), file=sys.stderr)
 
 
@@ -137,7 +143,7 @@ def core_count() -> int:
 
 @contextmanager
 def ray_directory() -> Iterator[str]:
-    """Give Ray a directory of its own, with a short name: it holds sockets, whose paths end at 107 bytes."""
+    """Make a directory for Ray with a short name: it holds sockets, whose paths have at most 107 bytes."""
     path = tempfile.mkdtemp(prefix="vrd-", dir="/tmp")
     try:
         yield path
@@ -147,7 +153,7 @@ def ray_directory() -> Iterator[str]:
 
 @contextmanager
 def running(command: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Start a command in a process group of its own, and end the group if the block is left early."""
+    """Start a command in its own process group, and end the group if the block is left early."""
     process = subprocess.Popen(
         command,
         env=env,
@@ -171,11 +177,11 @@ def running(command: Sequence[str], env: Mapping[str, str]) -> Iterator[subproce
 
 
 def follow(output: Iterable[str], log: IO[str]) -> None:
-    """Copy the output to the log until it ends, and print progress; a sign of life where it is silent for long."""
+    """Copy the output to the log until it ends, and print progress, or dots if nothing happens for long."""
     lines: queue.Queue[str | None] = queue.Queue()
     threading.Thread(target=_read_lines, args=(output, lines), daemon=True).start()
     reader = ProgressReader()
-    start = told = time.monotonic()
+    start = shown = time.monotonic()
     while True:
         try:
             line = lines.get(timeout=1)
@@ -187,9 +193,9 @@ def follow(output: Iterable[str], log: IO[str]) -> None:
         log.flush()
         text = reader.read(line)
         now = time.monotonic()
-        if text is not None or now - told >= HEARTBEAT_SECONDS:
+        if text is not None or now - shown >= HEARTBEAT_SECONDS:
             print(f"[{now - start:4.0f} s] {text or '...'}", flush=True)
-            told = now
+            shown = now
 
 
 def _read_lines(output: Iterable[str], lines: queue.Queue[str | None]) -> None:
@@ -198,22 +204,26 @@ def _read_lines(output: Iterable[str], lines: queue.Queue[str | None]) -> None:
     lines.put(None)
 
 
-def dump_directory(overrides: Sequence[str]) -> Path:
-    """Return where the dump is, by the overrides that can say so; the last word counts, as it does for Hydra."""
-    said = dict(word.lstrip("+").split("=", 1) for word in overrides if "=" in word)
-    for key in ("rollout_dump.path.dir", "trainer.rollout_data_dir"):
-        if key in said:
-            return Path(said[key].strip("'\"")).absolute()
-    return Path(DEFAULT_DUMP).absolute()
+def prints_only(overrides: Sequence[str]) -> bool:
+    """Return whether Hydra prints something for these flags, such as the config, and trains nothing."""
+    return any(word.partition("=")[0] in PRINTING_FLAGS for word in overrides)
 
 
-def summarize(dump: Path) -> int:
-    """Print the summary of the dump; returns the exit code of the command that does it."""
-    return subprocess.run([sys.executable, "-m", "verl_rollout_dump.cli", "summary", str(dump)], check=False).returncode
+def run_hydra(assets: Path, overrides: Sequence[str]) -> int:
+    """Run verl's config app on this terminal; returns its exit code."""
+    return subprocess.run(command_line(overrides), env=environment(os.environ, assets, ""), check=False).returncode
+
+
+def summarize(log: Path) -> None:
+    """Print a summary of each dump that the output of a training announces: one, or one for each job of a sweep."""
+    for directory in announced_directories(log.read_text(encoding="utf-8").splitlines()):
+        print(f"\n{directory}", flush=True)
+        if not is_url(directory):
+            subprocess.run([sys.executable, "-m", "verl_rollout_dump.cli", "summary", directory], check=False)
 
 
 def interrupt(signum: int, frame: object) -> None:
-    """Take a signal as if it were Ctrl-C, so that what was started is ended."""
+    """Treat a signal as Ctrl-C, so that the training that was started is ended too."""
     raise KeyboardInterrupt
 
 
