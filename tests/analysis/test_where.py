@@ -49,6 +49,22 @@ def test_meaning(text, holds):
 
 
 @pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        (r'output matches "wait \d+"', True),
+        (r'output matches "^wait"', False),
+        (r"""output matches '(?i)SAY "wait'""", True),
+        (r'output matches "say \"wait"', True),
+        (r'score matches "1"', False),
+        (r"matches == 3 and matches < 4", True),
+        (r'not output matches "x" and matches == 3', True),
+    ],
+)
+def test_regular_expressions(text, holds):
+    assert parse_where(text)({"output": 'I say "wait 12', "score": 1, "matches": 3}) is holds
+
+
+@pytest.mark.parametrize(
     ("text", "message", "position"),
     [
         ("", "found the end", 0),
@@ -60,6 +76,8 @@ def test_meaning(text, holds):
         ("__import__('os')", "unexpected '('", 10),
         ("len score", "expected '(', found 'score'", 4),
         ("n in [1 2]", "expected ',', found '2'", 8),
+        ('output matches "("', "not a regular expression: missing )", 15),
+        ("output matches score", "expected a regular expression in quotes", 15),
         ("(" * 200, "nested more than 100 deep", 101),
         ("not " * 200, "nested more than 100 deep", 404),
     ],

@@ -1,7 +1,7 @@
 """Refuse fields that no record has, before a whole dump is read for them.
 
-The first records of some files tell most fields. A field that they lack may still occur in a few records, so the files
-are searched for its key as bytes, without parsing, until it is found; only a field that no file has is unknown.
+The first records of some files show most fields. Another field may still occur in a few records, so the files are
+searched for its key as bytes, without parsing, until it is found; only a field that no file has is unknown.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def query_columns(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore
 
 
 def column_names(fields: Iterable[str]) -> list[str]:
-    """Return the names of the columns of fields: their own, with a number if DuckDB could not tell two apart."""
+    """Return the names of the columns of fields: their own, with a number if DuckDB would take two for the same."""
     names: list[str] = []
     taken: set[str] = set()
     for name in fields:
@@ -97,7 +97,7 @@ def notes_on(schema: ArrowSchema, read: set[str]) -> list[str]:
 
 
 def columns_read(connection: Any, schema: ArrowSchema, sql: str) -> set[str]:
-    """Return the fields that a query reads, by DuckDB's own plan for it; all fields if the plan does not tell."""
+    """Return the fields that a query reads, by DuckDB's own plan for it; all fields if the plan does not list them."""
     pyarrow = require("pyarrow", "query")
     positions = _positions(schema)
     row = pyarrow.RecordBatch.from_arrays(
@@ -108,7 +108,12 @@ def columns_read(connection: Any, schema: ArrowSchema, sql: str) -> set[str]:
     try:
         plan = orjson.loads(connection.execute(f"explain (format json) {sql}").fetchall()[0][1])
         read = {positions[name.partition(".")[0]] for scan in _scans(plan) for name in _projections(scan)}
-    except (require("duckdb", "query").Error, IndexError, KeyError, ValueError):  # the query itself tells its error
+    except (
+        require("duckdb", "query").Error,
+        IndexError,
+        KeyError,
+        ValueError,
+    ):  # running the query raises its own error
         return set(schema.columns)
     finally:
         connection.execute(f"drop view if exists {TABLE}")
@@ -136,7 +141,7 @@ def _scans(plan: Any) -> Iterator[dict[str, Any]]:
 
 
 def _projections(scan: dict[str, Any]) -> list[str]:
-    """Return the columns that a scan reads. Raises KeyError if the plan does not tell."""
+    """Return the columns that a scan reads. Raises KeyError if the plan does not list them."""
     read = scan["extra_info"]["Projections"]
     return [read] if isinstance(read, str) else read
 

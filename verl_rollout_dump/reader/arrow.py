@@ -33,7 +33,7 @@ Convert = Callable[[Any], Any]
 
 
 class TableSource(Protocol):
-    """What a table is made of: rows that can be streamed again, and the types of their columns. `Dump` is one."""
+    """The source of a table: rows that can be streamed again, and the types of their columns, such as a `Dump`."""
 
     def rows(self) -> Iterator[Row]:
         """Stream the records from the first one."""

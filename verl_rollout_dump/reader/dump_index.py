@@ -1,4 +1,4 @@
-"""`DumpIndex`: the indexes of all files of a dump, built when they are needed, and what they tell without any text."""
+"""`DumpIndex`: the indexes of all files of a dump, built when they are needed; queries on them read no text."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ class DumpIndex:
         self, files: dict[Key, DumpFile], workers: int = 1, on_progress: OnProgress = ignore_progress
     ) -> list[FileIndex]:
         work = partial(index_files, fields=self._fields)
-        made = [index for some in for_files(work, list(files.values()), workers, on_progress) for index in some]
-        for key, index in zip(files, made, strict=True):
+        built = [index for some in for_files(work, list(files.values()), workers, on_progress) for index in some]
+        for key, index in zip(files, built, strict=True):
             self._cache.put(key, index)
-        return made
+        return built
 
 
 def index_in_group(keys: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -60,7 +60,7 @@ class FieldNames:
     """The fields that a user chose for roles, with dots into nested objects; None: by the names in `ROLES`.
 
     `group` identifies the rollouts of one prompt. `has_rollout_uids` says that the uids of the dump are of the form
-    `storage.run_record.ROLLOUT_UIDS`, so that their last two numbers do not belong to the group.
+    `storage.run_record.ROLLOUT_UIDS`: their last two numbers do not belong to the group.
     """
 
     prompt: str | None = None

@@ -47,7 +47,7 @@ def integer_of(digits: str) -> int | float:
 
 
 def with_valid_text(value: Any) -> Any:
-    """Return a value with all texts made valid UTF-8."""
+    """Return a value with all its texts repaired to valid UTF-8."""
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, list):

@@ -22,7 +22,7 @@ MOST_FIELDS = 1000  # of an object; one with more is a mapping of data, which ha
 
 
 class Kind(Enum):
-    """A kind of value. Null is none of them: every type admits it."""
+    """A kind of value. Null is not a kind, since every column may hold it."""
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
@@ -51,7 +51,7 @@ _SAME_FOR_ALL_VALUES = frozenset((bool, float, str, type(None)))  # types whose 
 class ValueType:
     """The kinds of the values seen; of integers their range, of lists their items, of objects their fields.
 
-    `has_markers` says that some values are markers, so that stored values must be decoded.
+    `has_markers` means that some values are markers: stored values must be decoded.
     """
 
     kinds: set[Kind] = field(default_factory=set)

@@ -25,7 +25,7 @@ class NumberSummary:
 class StepStats:
     """The figures of one step. Shares are 0 to 1, lengths are characters. None: unknown, `unknown` says why.
 
-    `null_scores` counts the records without a number as score. `truncated` is None if no field tells (`truncated`,
+    `null_scores` counts the records without a number as score. `truncated` is None if no field says it (`truncated`,
     `is_truncated`, `overlong`, `finish_reason`, `stop_reason`, slime's `status`).
 
     A group is the rollouts of one prompt, two or more. If all their scores are equal the group gives no signal: GRPO's

@@ -1,4 +1,4 @@
-"""Whether the length limit stopped a response, as far as fields of its record tell."""
+"""Whether the length limit stopped a response, as far as the fields of its record show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _is_cut_by_status(status: Any) -> bool | None:
     return _SLIME_STATES.get(status) if isinstance(status, str) else None
 
 
-# field -> function from its value to whether the response was cut; None: the value does not tell
+# field -> function from its value to whether the response was cut; None: unknown
 TRUNCATION: dict[str, Callable[[Any], bool | None]] = {
     "truncated": truth_of,
     "is_truncated": truth_of,
@@ -42,6 +42,6 @@ TRUNCATION: dict[str, Callable[[Any], bool | None]] = {
 
 
 def is_truncated(record: Record) -> bool | None:
-    """Return whether the response of a record was cut; None if no field tells."""
+    """Return whether the response of a record was cut; None if unknown."""
     known = [cut for name in record.keys() & TRUNCATION if (cut := TRUNCATION[name](record[name])) is not None]
     return any(known) if known else None

@@ -2,9 +2,11 @@
 
     score < 0.2 and acc == false
     (output contains "wait" or len(output) > 4000) and not reward.format == 1
+    output matches "answer is [0-9]+"
     `rewards/total` >= 0.5 and gts in ["4", "7"] and uid startswith "8f"
 
-Comparisons: `== != < <= > >=`, `contains` (a text in a text, an item in a list), `startswith`, `in [..]`. They are
+Comparisons: `== != < <= > >=`, `contains` (a text in a text, an item in a list), `startswith`, `in [..]`,
+`matches` (a regular expression of Python, found anywhere in a text). They are
 joined by `and`, `or`, `not` and parentheses. A name is a field, with dots into nested objects; in backticks it may
 contain any character. A field alone is true if its value is. `len(..)` is the length of a text (characters), list or
 object.

@@ -3,18 +3,19 @@
 disjunction := conjunction ("or" conjunction)*
 conjunction := negation ("and" negation)*
 negation    := "not" negation | comparison
-comparison  := term (sign term)?
+comparison  := term (sign term | "matches" text)?
 term        := number | text | true | false | null | field | "len" "(" term ")" | "[" term, .. "]" | "(" disjunction ")"
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from verl_rollout_dump.analysis.where.errors import WhereError
-from verl_rollout_dump.analysis.where.tokens import Token, path_of, tokens_of, unquoted
+from verl_rollout_dump.analysis.where.tokens import Token, path_of, regular_expression, tokens_of, unquoted
 from verl_rollout_dump.analysis.where.values import COMPARISONS, CONSTANTS, Record, Term, field, length
 
 DEEPEST = 100  # parentheses and `not` within each other
@@ -86,6 +87,8 @@ class ExpressionReader:
 
     def _comparison(self) -> Term:
         left = self._term()
+        if self._accept("word", "matches"):
+            return self._match(left)
         compare = COMPARISONS.get(self._token.text) if self._token.kind in ("sign", "word") else None
         if compare is None:
             return left
@@ -93,11 +96,24 @@ class ExpressionReader:
         right = self._term()
         return lambda record: compare(left(record), right(record))
 
+    def _match(self, left: Term) -> Term:
+        pattern = self._token
+        if pattern.kind != "text":
+            raise WhereError(self._text, pattern.position, "expected a regular expression in quotes after matches")
+        try:
+            search = re.compile(regular_expression(pattern.text)).search
+        except re.error as error:
+            raise WhereError(self._text, pattern.position, f"not a regular expression: {error}") from error
+        self._next += 1
+        return lambda record: isinstance(value := left(record), str) and search(value) is not None
+
     def _term(self) -> Term:
         token = self._token
         read = TERMS.get(token.kind) or TERMS.get(token.text)
         if read is None and token.kind == "word" and token.text in CONSTANTS:
             read = ExpressionReader._constant
+        if read is None and (token.kind, token.text) == ("word", "matches"):
+            read = ExpressionReader._field  # as an operator it stands behind a term
         if read is None:
             found = repr(token.text) if token.text else "the end"
             raise WhereError(self._text, token.position, f"expected a field, a number or a text, found {found}")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from verl_rollout_dump.analysis.where.errors import WhereError
 
-WORDS = {"and", "or", "not", "in", "contains", "startswith", "len", "true", "false", "null"}
+WORDS = {"and", "or", "not", "in", "contains", "startswith", "matches", "len", "true", "false", "null"}
 TOKEN = re.compile(
     r"""\s*(?:
       (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
@@ -65,6 +65,11 @@ def unknown_token(rest: str) -> str:
 def unquoted(text: str) -> str:
     """Return the content of a quoted text."""
     return ESCAPED.sub(lambda match: ESCAPES.get(match[1], match[1]), text[1:-1])
+
+
+def regular_expression(text: str) -> str:
+    """Return the content of a quoted regular expression: its backslashes stay, except before the quote."""
+    return text[1:-1].replace(f"\\{text[0]}", text[0])
 
 
 def path_of(text: str) -> tuple[str, ...]:
