@@ -8,11 +8,13 @@ import pytest
 
 pytest.importorskip("textual")
 
+from textual.binding import Binding
 from textual.widgets import Static
 
 from verl_rollout_dump.reader import open_dump
 from verl_rollout_dump.viewer.app import ViewerApp
-from verl_rollout_dump.viewer.help_screen import HelpScreen
+from verl_rollout_dump.viewer.help_screen import BINDINGS, HelpScreen, help_rows
+from verl_rollout_dump.viewer.line_list import LineList
 from verl_rollout_dump.viewer.source import GroupLine, RecordLine, ViewerSource, first_of_group, records_from
 
 SIZE = (150, 40)
@@ -181,6 +183,11 @@ def test_help(small_dump):
     async def check(app, pilot, press):
         await press("question_mark")
         assert isinstance(app.screen, HelpScreen)
+        rows = help_rows(app, [*LineList.BINDINGS, *BINDINGS])
+        bound = {action for binding in Binding.make_bindings(BINDINGS) if (action := binding.tooltip)}
+        assert bound <= {action for _, action in rows}
+        assert ("/", "search in the prompts and responses of the step") in rows
+        assert ("[", "go to the previous group") in rows
         app._show_scores()  # what goes on behind the help
         app.load_lines(0)
         await settle(app, pilot)

@@ -14,18 +14,18 @@ from verl_rollout_dump.cli.field_options import with_field_options
 from verl_rollout_dump.reader import DumpReadError, MissingPackageError
 from verl_rollout_dump.version import __version__
 
-# What a user can put right: told in one message, without a traceback. The exit code is 2.
+# Mistakes that a user can correct. They are reported in one message; the exit code is 2.
 USERS_MISTAKES = (DumpReadError, MissingPackageError, WhereError, OSError)
 
 
-class TellingGroup(TyperGroup):
-    """A group of commands that tells users' mistakes in one line."""
+class FriendlyErrors(TyperGroup):
+    """A group of commands that reports a mistake of the user in one line, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # `| head` has seen enough: no mistake
+        except BrokenPipeError:  # `| head` has read enough
             raise
         except USERS_MISTAKES as error:
             typer.echo(f"verl-rollout-dump: {error}", err=True)
@@ -33,7 +33,7 @@ class TellingGroup(TyperGroup):
 
 
 app = typer.Typer(
-    cls=TellingGroup,
+    cls=FriendlyErrors,
     help="Read the rollout dumps of a training: verl_rollout_dump's, verl's own, and other JSONL or Parquet rollouts.",
     no_args_is_help=True,
     rich_markup_mode="markdown",

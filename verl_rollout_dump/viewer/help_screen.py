@@ -1,54 +1,51 @@
-"""The keys of the viewer."""
+"""The keys of the viewer, and the help that is made from them."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from rich.table import Table
 from rich.text import Text
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from verl_rollout_dump.viewer.line_list import LineList
+
 BINDINGS: list[BindingType] = [
-    Binding("question_mark", "help", "help"),
-    Binding("slash", "ask('search')", "search"),
-    Binding("n", "find(1)", "next", show=False),
-    Binding("N", "find(-1)", "previous", show=False),
-    Binding("f", "ask('filter')", "filter"),
-    Binding("s", "sort", "sort"),
-    Binding("less_than_sign,comma", "step(-1)", "step", show=False),
-    Binding("greater_than_sign,full_stop", "step(1)", "step", show=False),
-    Binding("left_square_bracket", "group(-1)", "group", show=False),
-    Binding("right_square_bracket", "group(1)", "group", key_display="[ ]"),
-    Binding("m", "mark", "mark"),
-    Binding("c", "compare", "compare"),
-    Binding("y", "copy_response", "copy"),
-    Binding("Y", "copy_record", "copy record", show=False),
-    Binding("F", "follow", "follow"),
-    Binding("escape", "leave_input", "back", show=False),
-    Binding("q", "quit", "quit"),
+    Binding("question_mark", "help", "help", tooltip="show this help"),
+    Binding("slash", "ask('search')", "search", tooltip="search in the prompts and responses of the step"),
+    Binding("n", "find(1)", "next", show=False, tooltip="go to the next record that has the text"),
+    Binding("N", "find(-1)", "previous", show=False, tooltip="go to the previous record that has the text"),
+    Binding("f", "ask('filter')", "filter", tooltip="filter: score < 0.2 and acc == false (an empty filter shows all)"),
+    Binding("s", "sort", "sort", tooltip="sort by groups, worst first, best first, longest first"),
+    Binding("less_than_sign,comma", "step(-1)", "step", show=False, tooltip="go to the previous step"),
+    Binding("greater_than_sign,full_stop", "step(1)", "step", show=False, tooltip="go to the next step"),
+    Binding("left_square_bracket", "group(-1)", "group", show=False, tooltip="go to the previous group"),
+    Binding("right_square_bracket", "group(1)", "group", key_display="[ ]", tooltip="go to the next group"),
+    Binding("m", "mark", "mark", tooltip="mark the record"),
+    Binding("c", "compare", "compare", tooltip="compare the marked record with this one, side by side"),
+    Binding("y", "copy_response", "copy", tooltip="copy the response"),
+    Binding("Y", "copy_record", "copy record", show=False, tooltip="copy the whole record as JSON"),
+    Binding("F", "follow", "follow", tooltip="follow: go to new steps as they appear"),
+    Binding("escape", "leave_input", "back", show=False, tooltip="leave the search or the filter"),
+    Binding("q", "quit", "quit", tooltip="quit"),
 ]
 
-MEANINGS = (
-    ("↑ ↓  j k  PgUp PgDn  g G", "move in a list, or in the record"),
-    ("tab  shift+tab", "to the next, the previous part"),
-    ("< >", "the previous, the next step"),
-    ("[ ]", "the previous, the next group"),
-    ("/", "search in prompts and responses; n, N: the next, the previous that holds it"),
-    ("f", "filter: score < 0.2 and acc == false   (an empty filter shows all)"),
-    ("s", "sort: groups, worst first, best first, longest first"),
-    ("m", "mark a record; c compares the marked one with this one, side by side"),
-    ("y", "copy the response (Y: the whole record as JSON)"),
-    ("F", "follow: go to new steps as they come"),
-    ("? q", "this help; leave"),
-)
+
+def help_rows(app: App[Any], bindings: Sequence[BindingType]) -> list[tuple[str, str]]:
+    """Return what the help shows, made from the bindings: the keys of an action, and what it does."""
+    rows: dict[str, list[str]] = {}
+    for binding in Binding.make_bindings(bindings):
+        rows.setdefault(binding.tooltip or binding.description, []).append(app.get_key_display(binding))
+    return [("  ".join(keys), action) for action, keys in rows.items()]
 
 
 class HelpScreen(ModalScreen[None]):
-    """Shows the keys; any of them closes it."""
+    """Shows the keys and what they do."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter", "close", "close")]
     DEFAULT_CSS = """
@@ -58,10 +55,10 @@ class HelpScreen(ModalScreen[None]):
     """
 
     def compose(self) -> ComposeResult:
-        """Make the list of keys."""
+        """Make the table of keys."""
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        for keys, meaning in MEANINGS:
-            table.add_row(Text(keys, style="bold cyan"), Text(meaning))
+        for keys, action in help_rows(self.app, [*LineList.BINDINGS, *BINDINGS]):
+            table.add_row(Text(keys, style="bold cyan"), Text(action))
         with VerticalScroll():
             yield Static(table)
 

@@ -21,12 +21,12 @@ class LineList(ScrollView, can_focus=True):
     """Lines with a cursor. `line_text` makes a line when it is to be shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "up", show=False),
-        Binding("down,j", "move(1)", "down", show=False),
-        Binding("pageup", "move_page(-1)", "page up", show=False),
-        Binding("pagedown", "move_page(1)", "page down", show=False),
-        Binding("home,g", "to_start", "first", show=False),
-        Binding("end,G", "to_end", "last", show=False),
+        Binding("up,k", "move(-1)", "up", show=False, tooltip="move up in a list or in the record"),
+        Binding("down,j", "move(1)", "down", show=False, tooltip="move down in a list or in the record"),
+        Binding("pageup", "move_page(-1)", "page up", show=False, tooltip="move up by a page"),
+        Binding("pagedown", "move_page(1)", "page down", show=False, tooltip="move down by a page"),
+        Binding("home,g", "to_start", "first", show=False, tooltip="go to the start"),
+        Binding("end,G", "to_end", "last", show=False, tooltip="go to the end"),
     ]
     DEFAULT_CSS = """
     LineList { background: $surface; scrollbar-size-vertical: 1; overflow-x: hidden; }
