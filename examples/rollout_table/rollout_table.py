@@ -1,4 +1,4 @@
-"""A callback of one's own: for every training step, a small table of the scores and of every numeric extra."""
+"""A user's own callback: for every training step, a small table of the scores and of every numeric extra."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TITLES = ("rollouts", "mean", "least", "most")
 class RolloutTable(RolloutCallback):
     """Prints a table for each step, and the response with the highest score."""
 
-    # Where this is None, the integration puts the trainer's tokenizer before the first batch comes.
+    # The integration sets the trainer's tokenizer here, if this is None, before the first batch.
     tokenizer: Any = None
 
     def on_rollout_end(self, batch: RolloutBatch) -> None:
-        """Called in the trainer's process, on its thread, when all rollouts of a step are scored."""
+        """Print the table. Called on the trainer's thread when all rollouts of a step are scored."""
         extras = batch.extras if isinstance(batch.extras, Mapping) else columns_of(batch.extras)
         columns = numeric_columns({"score": batch.scores, **extras})
         lines = table(f"step {batch.step}", columns)
@@ -30,7 +30,7 @@ class RolloutTable(RolloutCallback):
         print("\n".join(lines), flush=True)
 
     def text(self, response: Any) -> str:
-        """Return a response as text: trainers hand over token ids, or text where they have it."""
+        """Return a response as text: trainers hand over token ids or text."""
         return response if isinstance(response, str) else self.tokenizer.decode(response, skip_special_tokens=True)
 
 
@@ -66,7 +66,7 @@ def row(name: str, cells: Sequence[str], width: int) -> str:
 
 
 class AlwaysRaises(RolloutCallback):
-    """What a bug in a callback does: it is logged with its traceback, and nothing else is disturbed."""
+    """Shows what a bug in a callback does: it is logged with its traceback, and nothing else is affected."""
 
     def on_rollout_end(self, batch: RolloutBatch) -> None:
         """Raise."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from verl_rollout_dump.verl_cpu import train
-from verl_rollout_dump.verl_cpu.progress import ProgressReader, telling_tail
+from verl_rollout_dump.verl_cpu.progress import ProgressReader, informative_tail
 
 pytestmark = pytest.mark.verl
 
@@ -46,7 +46,7 @@ def test_progress():
 
 def test_the_tail_leaves_out_noise_and_colours():
     log = "first\n\x1b[36m(Worker)\x1b[0m error\n\nx - target_num_threads 8 should not exceed\nlast\n"
-    assert telling_tail(log, 2) == "(Worker) error\nlast"
+    assert informative_tail(log, 2) == "(Worker) error\nlast"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The configuration of the dump: the schema of the `rollout_dump` node, and `load_config`, which checks it."""
+"""The configuration of the dump: `DumpConfig`, the schema of the `rollout_dump` node, and `load_config`."""
 
 from verl_rollout_dump.config.errors import ConfigError
 from verl_rollout_dump.config.loading import load_config

@@ -1,4 +1,4 @@
-"""What is wrong with a config, said in one message for all mistakes together."""
+"""`ConfigError` and the wording of its messages: the key, the value, what was expected, what to write instead."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 SEARCH_PATH_REMEDY = (
-    "Hydra sets the plain string where it does not find the group: our conf/ is not on its search path. "
-    "Install verl-rollout-dump in the environment that runs the app (verl then finds it by itself), or add "
+    "Hydra sets a plain string if it does not find the config group, since our conf/ is not on its search path. "
+    "Install verl-rollout-dump in the environment that runs the app (verl then loads it by itself), or add "
     "hydra.searchpath=[pkg://verl_rollout_dump.conf] to the command line"
 )
 
@@ -25,7 +25,7 @@ class ConfigError(ValueError):
 
 
 def unknown_key(path: str, key: str, known: Iterable[str]) -> str:
-    """Say that a key does not exist, and which one was probably meant."""
+    """Say that a key does not exist, and name the most similar one."""
     known = list(known)
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     hint = f" Did you mean {join(path, near[0])!r}?" if near else ""
@@ -33,7 +33,7 @@ def unknown_key(path: str, key: str, known: Iterable[str]) -> str:
 
 
 def not_a_node(key: str, value: object) -> str:
-    """Say that something stands where the node `rollout_dump` or one of its groups belongs."""
+    """Say that a value was given for `rollout_dump` or one of its groups, which are nodes."""
     if value is None:
         return f"{key} is null where a node belongs. Leave the key out to get the defaults, or set its keys"
     if isinstance(value, str) and "." in key:
@@ -74,5 +74,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def join(path: str, key: str) -> str:
-    """Join two parts of a dotted key, of which either may be empty."""
+    """Join two parts of a dotted key; either may be empty."""
     return f"{path}.{key}" if path and key else path or key

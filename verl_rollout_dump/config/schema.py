@@ -1,7 +1,7 @@
 """The schema of the `rollout_dump` node (what Hydra calls structured configs).
 
-The one place where defaults stand in code; `conf/rollout_dump/` shows the same to Hydra users, and a test keeps
-the two equal. The members of an enum are named as they stand in the config.
+The defaults stand here and, for Hydra users, in `conf/rollout_dump/`; a test keeps the two equal. The members of an
+enum have the names that users write in the config.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TRAINER_FIELDS = (
 )
 
 OnError = Enum("OnError", ["warn", "raise"])  # written as a call since `raise` is a keyword
-OnError.__doc__ = "What a failed dump does to the training."
+OnError.__doc__ = "What happens to the training if a dump fails."
 
 
 class Existing(Enum):
@@ -39,7 +39,7 @@ class Strategy(Enum):
 
 
 class Unknown(Enum):
-    """What stands in for a value that no rule knows."""
+    """What is written in place of a value that no rule knows."""
 
     marker = "marker"
     str = "str"
@@ -47,7 +47,7 @@ class Unknown(Enum):
 
 
 class NonFinite(Enum):
-    """What stands in for NaN and the infinities, which JSON has not."""
+    """What is written in place of NaN and the infinities, which JSON does not have."""
 
     null = "null"
     string = "string"
@@ -55,14 +55,14 @@ class NonFinite(Enum):
 
 
 class Mismatch(Enum):
-    """What a column of the wrong length, or a whitelisted name that never comes, does."""
+    """What happens if a column has the wrong length, or a batch lacks a whitelisted field."""
 
     warn = "warn"
     error = "error"
 
 
 class Mode(Enum):
-    """Where the dump is decoded, encoded and written."""
+    """Which thread or process decodes, encodes and writes the dump."""
 
     background = "background"
     inline = "inline"
@@ -70,7 +70,7 @@ class Mode(Enum):
 
 
 class WhenFull(Enum):
-    """What a batch does that finds the queue full."""
+    """What happens to a batch if the queue is full."""
 
     block = "block"
     drop = "drop"
@@ -86,15 +86,15 @@ class Compression(Enum):
 
 @dataclass
 class PathConfig:
-    """Where the files go."""
+    """Directories and file names."""
 
-    # The directory of training rollouts; null: what trainer.rollout_data_dir says, else no dump.
+    # The directory of training rollouts. null: that of trainer.rollout_data_dir, if it is set.
     dir: str | None = None
-    # The directory of validation rollouts; null: what trainer.validation_data_dir says, else none.
+    # The directory of validation rollouts. null: that of trainer.validation_data_dir, if it is set.
     validation_dir: str | None = None
-    # The name of a step's file. {step} is the step; verl's viewer wants a plain number before .jsonl.
+    # The name of a step's file. {step} is the step; verl's viewer needs a plain number before .jsonl.
     filename: str = "{step}.jsonl"
-    # A file of the same step is there: supersede | error | overwrite.
+    # What to do with an older file of the same step: supersede | error | overwrite.
     existing: Existing = Existing.supersede
 
 
@@ -104,15 +104,15 @@ class SerializationConfig:
 
     # early_convert: native JSON types, recursively; str_fallback: str() of what JSON does not know.
     strategy: Strategy = Strategy.early_convert
-    # A value that no rule knows: marker | str | error.
+    # What to write for a value that no rule knows: marker | str | error.
     unknown: Unknown = Unknown.marker
-    # NaN and the infinities: null | string | error.
+    # What to write for NaN and the infinities: null | string | error.
     non_finite: NonFinite = NonFinite.null
-    # Containers nested deeper than this end in a marker. 1 to 200.
+    # Containers nested deeper than this are replaced by a marker. 1 to 200.
     max_depth: int = 64
-    # Strings longer than this many characters end in a marker with the true length; null: never.
+    # Longer strings (in characters) are replaced by a marker with the true length. null: no limit.
     max_chars: int | None = None
-    # Arrays and containers of more elements than this end in a marker with the true size; null: never.
+    # Larger arrays and containers (in elements) are replaced by a marker with the true size. null: no limit.
     max_elements: int | None = None
 
 
@@ -122,16 +122,16 @@ class FieldsConfig:
 
     # The whitelist: names or globs, in the order given.
     include: list[str] = field(default_factory=lambda: ["*"])
-    # Taken out again: names or globs.
+    # Fields that are left out although they are included: names or globs.
     exclude: list[str] = field(default_factory=list)
     # Whether prompt_ids, response_ids and rollout_log_probs are written.
     tokens: bool = False
-    # What the trainer knows besides, names or globs: data_source, num_turns, response_length, min_global_steps,
+    # More fields that the trainer knows, names or globs: data_source, num_turns, response_length, min_global_steps,
     # max_global_steps (the first and last version of the weights that generated it), raw_prompt (the messages).
     trainer: list[str] = field(default_factory=list)
-    # A column of another length than the batch: warn | error.
+    # If a column has another length than the batch: warn | error.
     on_mismatch: Mismatch = Mismatch.warn
-    # A whitelisted name that the batch does not have: warn | error.
+    # If a batch lacks a whitelisted field: warn | error.
     on_missing: Mismatch = Mismatch.warn
 
 
@@ -141,7 +141,7 @@ class SamplingConfig:
 
     # Only every n-th step.
     every_n_steps: int = 1
-    # At most so many records a step, chosen by a stable hash; null: all.
+    # The most records per step, chosen by a stable hash. null: all.
     max_records: int | None = None
 
 
@@ -149,21 +149,21 @@ class SamplingConfig:
 class WriterConfig:
     """How the files are written."""
 
-    # background: a thread; inline: on the caller's thread; ray: `shards` Ray actors, each with such a thread.
+    # background: a thread; inline: the thread of the caller; ray: `shards` Ray actors, each with its own thread.
     mode: Mode = Mode.background
-    # Batches that may wait in the queue, and their bytes of memory; a batch larger than that waits alone.
+    # The most batches in the queue, and their most bytes of memory. A batch larger than that waits alone.
     max_pending: int = 4
     max_pending_bytes: int = 4_000_000_000
-    # The queue is full: block | drop | error.
+    # What happens to a batch if the queue is full: block | drop | error.
     when_full: WhenFull = WhenFull.block
-    # A step that a failing disk refuses is tried again for so many seconds, while the queue has room.
+    # How long, in seconds, a failed write is tried again while the queue has room.
     retry_seconds: int = 30
-    # No wait (for room in the queue, for the last step at the end) is longer than so many seconds.
+    # The longest wait, in seconds, for room in the queue and for the last step at the end.
     timeout_seconds: int = 600
-    # How many writers share the dump, and which of them this one is, from 0 on: each has a folder of its own.
+    # How many writers share the dump, and the number of this one, from 0. Each writer has its own folder.
     shards: int = 1
     shard: int = 0
-    # Where steps wait for a remote store (path.dir is a URL); null: below the user's cache directory.
+    # Where steps wait for a remote store (path.dir is a URL). null: below the user's cache directory.
     spool_dir: str | None = None
     # Flush file and folder to the device before a step counts as written.
     fsync: bool = False
@@ -178,7 +178,7 @@ class DumpConfig:
     """The whole `rollout_dump` node."""
 
     enabled: bool = True
-    # What a failed dump does to the training: warn | raise.
+    # What happens to the training if a dump fails: warn | raise.
     on_error: OnError = OnError.warn
     # Entry points of the group verl_rollout_dump.callbacks that run in the trainer.
     callbacks: list[str] = field(default_factory=lambda: ["dump"])

@@ -1,8 +1,7 @@
-"""Puts our `conf/` on Hydra's search path, so that `+rollout_dump=default` composes in any app.
+"""Put our `conf/` on Hydra's search path, so that `+rollout_dump=default` composes in any app.
 
-Hydra 1.3 finds plugins by scanning the namespace package `hydra_plugins`, or by `Plugins.register`; the second is
-what `plugin.py` does, since it needs no further top-level package. The entry point `hydra.plugins` declares the
-same for tools that look there.
+Hydra 1.3 finds plugins in the namespace package `hydra_plugins`, or through `Plugins.register`. `plugin.py` uses the
+latter, which needs no second top-level package. The entry point `hydra.plugins` is for tools that look there.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ PROVIDER = "verl_rollout_dump"
 
 
 class RolloutDumpSearchPath(SearchPathPlugin):
-    """Appends the shipped configs, so that configs of the app win over ours where names are equal."""
+    """Appends the shipped configs, so that the app's own configs take precedence where names are equal."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Called by Hydra before it composes."""
@@ -28,13 +27,13 @@ class RolloutDumpSearchPath(SearchPathPlugin):
 
 
 def conf_location() -> str:
-    """Return where the shipped configs are, as Hydra names places."""
+    """Return the place of the shipped configs in Hydra's notation, `pkg://...` or `file://...`."""
     if find_spec(CONF_PACKAGE) is not None:
         return f"pkg://{CONF_PACKAGE}"
-    # A checkout on PYTHONPATH, without an install: conf/ stands beside the package.
+    # a checkout on PYTHONPATH, not installed: conf/ is beside the package
     return f"file://{Path(__file__).resolve().parents[2] / 'conf'}"
 
 
 def register_search_path() -> None:
-    """Tell Hydra of the search path; calling it again changes nothing."""
+    """Register the search path with Hydra; a second call changes nothing."""
     Plugins.instance().register(RolloutDumpSearchPath)

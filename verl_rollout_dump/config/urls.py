@@ -1,4 +1,4 @@
-"""Directories that are URLs of remote stores, `s3://bucket/run`. fsspec is imported only where there is one."""
+"""Directories that are URLs of remote stores, such as `s3://bucket/run`. fsspec is imported only for a URL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WITHOUT_BUCKET = ("memory", "file", "local")
 
 
 def is_url(directory: str | None) -> bool:
-    """Whether a directory is the URL of a store."""
+    """Return whether a directory is the URL of a store."""
     return directory is not None and SCHEME in directory
 
 
@@ -28,7 +28,7 @@ def protocol_of(url: str) -> str:
 
 
 def url_problem(directory: str) -> str | None:
-    """Return what is expected in the place of a directory that cannot be used; None: it may be used."""
+    """Return what was expected instead of a directory that cannot be used; None if it can be used."""
     if not is_url(directory):
         return None
     protocol, _, rest = directory.partition(SCHEME)

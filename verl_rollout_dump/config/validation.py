@@ -25,7 +25,7 @@ DIRECTORY = "one directory or URL, or null"
 NO_NULL = "a directory without a null character in its name"
 # verl's own keys, which switch the dump on; they apply wherever the node does not say otherwise.
 TRAINER_KEYS = {"dir": "trainer.rollout_data_dir", "validation_dir": "trainer.validation_data_dir"}
-# The smallest and the largest value allowed, and how to say it. 200: orjson stops at 254 levels.
+# The smallest and the largest value allowed. 200: orjson stops at 254 levels.
 RANGES: dict[str, tuple[int, int | None]] = {
     "serialization.max_depth": (1, 200),
     "serialization.max_chars": (1, None),
@@ -42,7 +42,7 @@ RANGES: dict[str, tuple[int, int | None]] = {
 
 
 def check(node: Any) -> DumpConfig:
-    """Check a resolved node against the schema and return it as dataclasses; raise all mistakes together."""
+    """Return a resolved node as dataclasses. Raises `ConfigError` with all mistakes together."""
     schema = OmegaConf.structured(DumpConfig)
     problems: list[str] = []
     set_values(schema, node, problems)
@@ -54,7 +54,7 @@ def check(node: Any) -> DumpConfig:
 
 
 def set_values(schema: DictConfig, node: dict[str, Any], problems: list[str], path: str = "") -> None:
-    """Set each value of the node in the schema, and note each one that it does not take."""
+    """Set each value of the node in the schema, and note the values that it does not take."""
     known = OmegaConf.select(schema, path) if path else schema
     for key, value in node.items():
         full = errors.join(path, str(key))
@@ -93,7 +93,7 @@ def expected(key: str) -> str:
 
 
 def out_of_range(schema: DictConfig) -> list[str]:
-    """Return a problem for each number outside of `RANGES`."""
+    """Return a problem for each number outside its range in `RANGES`."""
     problems = []
     for key, (low, high) in RANGES.items():
         value = OmegaConf.select(schema, key)
@@ -181,7 +181,7 @@ def given(schema: DictConfig) -> list[str]:
 
 
 def no_such_shard(schema: DictConfig) -> list[str]:
-    """Return a problem if a writer's own number is not one of those that the writers have."""
+    """Return a problem if the writer's number is not below the number of writers."""
     shard, shards = schema.writer.shard, schema.writer.shards
     if shard < shards:
         return []
@@ -211,11 +211,11 @@ def kinds_of(schema: Any, path: str = "") -> dict[str, Any]:
 
 
 COMPRESSIONS = ["null", "zstd", "gzip"]  # null is the default, so the schema's value does not show its enum
-# What Hydra makes of a value on a command line, where that is not what was meant.
+# Values as Hydra reads them from a command line, and what users mean by them.
 NORMALIZED: dict[tuple[str, Any], Any] = {
     ("serialization.non_finite", None): "null",
     ("writer.compression", "null"): None,
-    ("path.dir", ""): None,  # verl takes an empty directory for none
+    ("path.dir", ""): None,  # as verl: an empty directory means no dump
     ("path.validation_dir", ""): None,
 }
 # The type of each leaf of the schema -> what is expected, in words.

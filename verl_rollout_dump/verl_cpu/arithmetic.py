@@ -1,4 +1,4 @@
-"""A task small enough for a CPU: additions as prompts, and a reward function that looks for the sum."""
+"""A task that is small enough for a CPU: additions as prompts, and a reward function that checks the sum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DATA_SOURCE = "arithmetic"
 TRAIN_QUESTIONS = 64
 VALIDATION_QUESTIONS = 8
 
-# What a response earns that names a number, but not the right one: without it a weak model learns nothing.
+# The score of a wrong number. Without it a weak model would learn nothing.
 NUMBER_CREDIT = 0.1
 
 
@@ -21,7 +21,7 @@ def compute_score(
 ) -> dict[str, Any]:
     """Score a response: 1 if its last number is the ground truth, 0.1 if it has a number at all, else 0.
 
-    Returns, beside `score` (float), extras in the types in which reward functions really return them: `acc`
+    Returns `score` (float) and extras in the types that reward functions commonly return: `acc`
     (np.bool_), `n_numbers` (np.int64), `len` (np.float32, in characters).
     """
     numbers = re.findall(r"-?\d+", solution_str)
@@ -35,7 +35,7 @@ def compute_score(
 
 
 def question(index: int, split: str) -> dict[str, Any]:
-    """Return one row in verl's data format. Both addends run through 0 to 9, in another order than counting."""
+    """Return one row in verl's data format. Both addends run through 0 to 9 in a mixed order."""
     first, second = (index * 7 + 3) % 10, (index * 3 + index // 10 + 1) % 10
     return {
         "data_source": DATA_SOURCE,

@@ -9,13 +9,13 @@ from typing import Generic, TypeVar
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
-# A batch is closed when nothing has arrived for this long. verl's agent loop sends its requests within a few
-# milliseconds of each other, and one generated token takes longer than this.
+# A batch starts when no request has arrived for this long. verl's agent loop sends its requests within a few
+# milliseconds of each other, and generating one token takes longer than this.
 SETTLE_SECONDS = 0.02
 
 
 class Gate:
-    """Open unless someone holds it closed; several may, each under a reason of its own."""
+    """A gate that is open unless somebody holds it closed. Several may, each for its own reason."""
 
     def __init__(self) -> None:
         self._reasons: set[str] = set()
@@ -28,7 +28,7 @@ class Gate:
         self._open.clear()
 
     def open(self, reason: str) -> None:
-        """Take one reason back; the gate opens when none is left."""
+        """Remove one reason; the gate opens when no reason is left."""
         self._reasons.discard(reason)
         if not self._reasons:
             self._open.set()
@@ -40,9 +40,9 @@ class Gate:
 
 
 class BatchQueue(Generic[RequestT, ResponseT]):
-    """`await submit(request)` gives the response; requests wait while a batch runs or the gate is closed.
+    """`await submit(request)` returns the response. Requests wait while a batch runs or the gate is closed.
 
-    All methods belong to one event loop; `run` is called in a thread, never twice at the same time.
+    All methods are called in one event loop; `run` is called in a thread, never twice at the same time.
     """
 
     def __init__(self, run: Callable[[list[RequestT]], Sequence[ResponseT]], max_batch: int) -> None:
@@ -69,7 +69,7 @@ class BatchQueue(Generic[RequestT, ResponseT]):
         await self._idle.wait()
 
     def answer_waiting(self, response: Callable[[], ResponseT]) -> None:
-        """Give every request that still waits this response."""
+        """Answer every request that still waits with this response."""
         waiting, self._waiting = self._waiting, []
         for _, future in waiting:
             if not future.done():

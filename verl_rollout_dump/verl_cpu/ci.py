@@ -2,9 +2,9 @@
 
     python -m verl_rollout_dump.verl_cpu.ci REWARD.py [--function compute_score] [hydra overrides of verl ...]
 
-First the function is called on a few questions, which takes seconds and finds most; then verl trains with it; then
-the report of the dump is read. The exit code is 0 only if nothing was lost; otherwise the last lines say what is wrong:
-which key, which type, what to return instead. What was written stays in `outputs/ci`.
+The function is called on a few questions first, which takes seconds and finds most mistakes. Then verl trains with it,
+and the report of the dump is read. The exit code is 0 only if nothing was lost; otherwise the last lines say what is
+wrong: which key, which type, what to return instead. The dump and the log stay in `outputs/ci`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONFIG = "ci"
 OUTPUT_ROOT = Path("outputs/ci")
 PACKAGE = "pkg://"
 BROKEN = 2  # the exit code of reward_check if the reward function cannot be loaded, or raises
-# Lossy by the letter, since another type is read back, but the value is all there.
+# Lossy rules (another type is read back) that keep the whole value.
 VALUE_IS_THERE = {"key_to_text", "key_collision", "reserved_key", "non_finite_string"}
 RULE_OF = {rule.name: rule for rule in RULES}
 
@@ -73,31 +73,31 @@ def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str
 
 
 def reward_overrides(reward: str, function: str) -> list[str]:
-    """Return what makes verl use a reward function; a relative path would mean another file in Ray's processes."""
+    """Return the overrides that select a reward function; its path is absolute, since Ray's processes run elsewhere."""
     path = reward if reward.startswith(PACKAGE) else str(Path(reward).absolute())
     return [f"reward.custom_reward_function.path={quoted(path)}", f"reward.custom_reward_function.name={function}"]
 
 
 def dumped_to(folder: Path) -> str:
-    """Return what makes verl dump into a folder."""
+    """Return the override that makes verl dump into a folder."""
     return f"trainer.rollout_data_dir={quoted(str(folder / 'rollouts'))}"
 
 
 def quoted(text: str) -> str:
-    """Return text so that Hydra takes it as it is."""
+    """Return text quoted for Hydra."""
     escaped = text.replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def check_reward(assets: Path, overrides: Sequence[str]) -> int:
-    """Call the reward function without training, in a process of its own; returns that one's exit code."""
+    """Call the reward function in a separate process, without training; returns the exit code of `reward_check`."""
     print("calling the reward function on a few questions", flush=True)
     command = [sys.executable, "-m", "verl_rollout_dump.verl_cpu.reward_check", "--config-name", CONFIG, *overrides]
     return subprocess.run(command, env=environment(os.environ, assets, ""), check=False).returncode
 
 
 def judge(dump: Path) -> int:
-    """Tell of what a dump lost; returns the exit code."""
+    """Print what a dump lost; returns the exit code."""
     try:
         losses = losses_of(dump)
     except OSError as error:

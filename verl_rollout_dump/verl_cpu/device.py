@@ -1,6 +1,6 @@
-"""The module that verl gets where it expects `torch.cuda`: `torch.cpu`, and the functions which that one lacks.
+"""The module that verl gets in place of `torch.cuda`: `torch.cpu`, and the functions that it lacks.
 
-A CPU has no device memory to measure or to give back, so those functions report zero or do nothing.
+A CPU has no device memory to measure or to release, so those functions return zero or do nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def _nothing_allocated(device: Any = None) -> int:
-    """Bytes of device memory in use: none, there is no device."""
+    """Return 0 bytes: there is no device memory."""
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Find in verl's output what ended a training: it is said once, amid hundreds of lines of several processes."""
+"""Find the exceptions that ended a training in verl's output, among hundreds of lines of several processes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from verl_rollout_dump.verl_cpu.progress import ANSI
 MOST_CAUSES = 5
 # How Ray marks the lines of its processes.
 PROCESS = re.compile(r"^\([\w.:]+ pid=\d+[^)]*\) ")
-# The last line of a traceback; not the errors in which Ray wraps others, which follow with their own lines.
+# The last line of a traceback. Ray's wrapping errors do not count: the wrapped ones follow on their own lines.
 RAISED = re.compile(r"^(?:[a-zA-Z_]\w*\.)*(?!RayTaskError)[A-Z]\w*(?:Error|Exception|Interrupt)(?:\(.*?\))?: \S")
-# Names that differ from run to run and from process to process.
+# Parts that differ between runs and processes.
 CHANCE = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+")
-# What verl's own message does not say -> what to do.
+# A message of verl's that does not say what to do -> what to do.
 ADVICE = {
     re.compile(r"PicklingError.*custom_module_"): "an object of a class from the reward function's file cannot be sent "
     "between verl's processes: return numbers, text, lists and dicts instead",
@@ -21,7 +21,7 @@ ADVICE = {
 
 
 def causes(output: str) -> list[str]:
-    """Return the exceptions that verl's output tells of, each once, in their order; then advice where there is some."""
+    """Return the exceptions in verl's output, each once and in order, then the advice that applies."""
     found: dict[str, str] = {}
     for line in ANSI.sub("", output).splitlines():
         said = PROCESS.sub("", line).strip()

@@ -1,4 +1,4 @@
-"""Generate responses to many prompts at once: one left-padded batch, a KV cache, rows that end leave the batch."""
+"""Generate responses to many prompts at once: a left-padded batch with a KV cache; finished rows leave the batch."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class BatchGenerator:
     def generate(self, requests: Sequence[Request], stopped: Callable[[], bool] = never) -> list[Response]:
         """Return one response for each request, in order.
 
-        `stopped` is asked before every token; once it says yes, unfinished responses are returned as they are,
+        `stopped` is called before every token. When it returns True, unfinished responses are returned as they are,
         marked as aborted.
         """
         rows = [_Row(r, Response(), torch.Generator().manual_seed(r.seed)) for r in requests]
@@ -80,7 +80,7 @@ class BatchGenerator:
         return [row.response for row in rows]
 
     def _run(self, rows: list[_Row], stopped: Callable[[], bool]) -> list[_Row]:
-        """Generate until every row has ended; return those that had not when `stopped` said yes."""
+        """Generate until every row has ended; return the rows that had not ended when `stopped` returned True."""
         tokens, attention_mask = pad_left([row.request.prompt_ids for row in rows])
         positions = (attention_mask.cumsum(dim=-1) - 1).clamp(min=0)
         cache = None

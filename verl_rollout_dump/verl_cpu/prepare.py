@@ -7,7 +7,7 @@
     DIR/val.parquet
     DIR/assets.json    which model this is; written last
 
-DIR appears under its name only when it is whole. If it is there already, nothing is done.
+DIR appears under its name only when it is complete. If it exists already, nothing is done.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pathlib import Path
 
 from verl_rollout_dump.verl_cpu import arithmetic, models
 
-# Raise it when what is written changes: folders made by an older version are made anew.
+# Increase it when the content changes: folders made by an older version are then made again.
 ASSETS_VERSION = 1
 ASSETS_FILE = "assets.json"
 
-# Read by Hugging Face's libraries when they are imported: nothing is fetched, no progress bars are drawn.
+# Settings of Hugging Face's libraries, read when they are imported: no downloads, no progress bars.
 QUIET_AND_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TQDM_DISABLE": "1"}
 
 
@@ -48,7 +48,7 @@ MODELS = {
 
 
 def prepare(model: str, folder: Path) -> Path:
-    """Make `folder` with the model of that name (a key of MODELS), unless it is there; return it, absolute.
+    """Make `folder` with the model of that name (a key of MODELS), unless it exists; return its absolute path.
 
     Raises ValueError if the folder holds something else.
     """
@@ -67,7 +67,7 @@ def prepare(model: str, folder: Path) -> Path:
 
 
 def is_prepared(model: str, folder: Path) -> bool:
-    """Whether `folder` holds this model, whole and as this version makes it."""
+    """Return whether `folder` holds this model, complete and as this version makes it."""
     marker = folder / ASSETS_FILE
     if not marker.is_file():
         if folder.is_dir() and any(folder.iterdir()):
@@ -87,13 +87,13 @@ def _identity(model: str) -> dict[str, object]:
 
 
 def _put_in_place(build: Path, folder: Path, replaced: Path) -> None:
-    """Rename `build` to `folder`; what stood there (an older version, or an empty folder) moves to `replaced`."""
+    """Rename `build` to `folder`; an older version or empty folder there moves to `replaced`."""
     if folder.exists():
         folder.rename(replaced)
     try:
         build.rename(folder)
     except OSError:
-        # Another process was faster; its folder is as good as ours.
+        # another process was faster; its folder is the same as ours
         if not (folder / ASSETS_FILE).is_file():
             raise
     shutil.rmtree(replaced, ignore_errors=True)
@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _report(model: str, folder: Path) -> int:
     if is_prepared(model, folder):
-        print(f"{folder}: the model {model} is there already")
+        print(f"{folder}: the model {model} exists already")
         return 0
     print(f"{folder}: making {MODELS[model].description} ...", flush=True)
     start = time.monotonic()

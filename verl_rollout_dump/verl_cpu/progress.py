@@ -1,4 +1,4 @@
-"""Turn verl's output, hundreds of lines before the first step, into one line for each phase and each step."""
+"""Turn verl's output into one line for each phase and each step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEP_METRICS: dict[str, str] = {
     "timing_s/update_actor": "update {:.1f} s",
 }
 
-# Said dozens of times, and of no use when one looks for an error.
+# Lines that are printed dozens of times and do not help to find an error.
 NOISE = re.compile(
     r"target_num_threads|engine is not available|Continuous Token builder|warnings\.warn\(|"
     r"Platform override from VERL_PLATFORM|is_fx_tracing|Loading weights:"
@@ -34,20 +34,20 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class ProgressReader:
-    """Reads verl's output line by line; every phase is told once."""
+    """Reads verl's output line by line; each phase is reported once."""
 
     def __init__(self) -> None:
-        self._untold = {re.compile(pattern): text for pattern, text in PHASES.items()}
+        self._not_seen = {re.compile(pattern): text for pattern, text in PHASES.items()}
 
     def read(self, line: str) -> str | None:
         """Return what to show for a line of verl's output; None for most."""
         step = STEP.search(line)
         if step is not None:
             return describe_step(step[1], dict(METRIC.findall(step[2])))
-        for pattern, text in self._untold.items():
+        for pattern, text in self._not_seen.items():
             match = pattern.search(line)
             if match is not None:
-                del self._untold[pattern]
+                del self._not_seen[pattern]
                 return text.format(*match.groups())
         return None
 
@@ -58,7 +58,7 @@ def describe_step(step: str, metrics: Mapping[str, str]) -> str:
     return f"step {step}: " + ", ".join(shown) if shown else f"step {step}"
 
 
-def telling_tail(text: str, lines: int) -> str:
-    """Return the last lines of a log that say something: colours and the usual noise are left out."""
+def informative_tail(text: str, lines: int) -> str:
+    """Return the last lines of a log, without colours, empty lines and the usual noise."""
     kept = [line for line in ANSI.sub("", text).splitlines() if line.strip() and not NOISE.search(line)]
     return "\n".join(kept[-lines:])

@@ -1,7 +1,7 @@
-"""What makes verl 0.9.1 run on a CPU, as a table: the module of verl -> what is done once it is imported.
+"""What makes verl 0.9.1 run on a CPU, as a table: a module of verl, and what is done after it is imported.
 
 Nothing here imports verl or torch. Each preparation runs right after its module has been imported, before another
-module can take a name out of it.
+module can import a name from it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def use_gloo(distributed: ModuleType) -> None:
 
 
 def register_adapter(rollout_base: ModuleType) -> None:
-    """Name the class that pushes weights to the rollout server; verl imports it when it is needed."""
+    """Register the class that pushes weights to the rollout server, by name: verl imports it when it needs it."""
     rollout_base._ROLLOUT_REGISTRY[(ROLLOUT_NAME, "async")] = "verl_rollout_dump.verl_cpu.rollout.WeightPusher"
 
 
 def register_replica(rollout_replica: ModuleType) -> None:
-    """Name the class that starts the rollout server; imported when verl asks for it."""
+    """Register the class that starts the rollout server; it is imported when verl needs it."""
 
     def load() -> type:
         from verl_rollout_dump.verl_cpu.rollout import CpuReplica
@@ -62,7 +62,7 @@ PREPARATIONS: dict[str, Callable[[ModuleType], None]] = {
 
 
 def register() -> None:
-    """Announce every preparation; those whose module is imported already run at once."""
+    """Schedule every preparation; one whose module has been imported already runs now."""
     # verl's table of training engines has no "cpu" key; the FSDP engine is listed under "cuda".
     os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
     for module_name, prepare in PREPARATIONS.items():

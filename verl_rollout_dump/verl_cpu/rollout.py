@@ -28,7 +28,7 @@ class CpuReplica(RolloutReplica):  # type: ignore[misc]  # verl has no types her
     """One server process for each rank: the model is not split."""
 
     async def launch_servers(self) -> None:
-        """Start the server, and wait until its model is loaded."""
+        """Start the server and wait until its model is loaded."""
         if self.world_size != 1:
             raise ValueError(
                 f"The rollout backend {ROLLOUT_NAME} does not split a model over {self.world_size} processes. In "
@@ -43,7 +43,7 @@ class CpuReplica(RolloutReplica):  # type: ignore[misc]  # verl has no types her
             seed=self.config.seed + self.replica_rank,
             ignore_eos=self.config.ignore_eos,
         )
-        # Reward models and teachers get no weights, so nobody looks their servers up by name.
+        # reward models and teachers get no weights, so their servers need no name
         is_policy = not (self.is_reward_model or self.is_teacher_model)
         server = (
             ray.remote(GenerationServer)
@@ -61,7 +61,7 @@ class CpuReplica(RolloutReplica):  # type: ignore[misc]  # verl has no types her
 
 
 class WeightPusher(BaseRollout):  # type: ignore[misc]
-    """Lives in the trainer's worker process, and sends each new version of the weights to the server."""
+    """Runs in the trainer's worker process and sends each new version of the weights to the server."""
 
     def __init__(
         self, config: Any, model_config: Any, device_mesh: Any, *args: Any, replica_rank: int = -1, **kwargs: Any
@@ -71,10 +71,10 @@ class WeightPusher(BaseRollout):  # type: ignore[misc]
         self.is_leader_rank = True
 
     async def resume(self, tags: list[str]) -> None:
-        """Nothing was given back."""
+        """Do nothing: nothing was released."""
 
     async def release(self) -> None:
-        """No device memory to give back."""
+        """Do nothing: there is no device memory."""
 
     async def update_weights(
         self,
@@ -84,7 +84,7 @@ class WeightPusher(BaseRollout):  # type: ignore[misc]
         peft_config: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Send all weights, in parts that the object store can hold. `global_steps` becomes their version."""
+        """Send all weights, in parts that fit into the object store. `global_steps` becomes their version."""
         if wire_format != "named_tensors":
             raise NotImplementedError(
                 f"The rollout backend {ROLLOUT_NAME} takes whole weights, not {wire_format!r}: set "

@@ -36,7 +36,7 @@ class GenerationServer:
         self._generator = BatchGenerator(self.model, end_tokens_of(self.model))
         self._abort = threading.Event()
         self._reject = False
-        self._times_asked: Counter[tuple[int, ...]] = Counter()
+        self._times_requested: Counter[tuple[int, ...]] = Counter()
         self._loaded_names: set[str] = set()
         self._queue: BatchQueue[Request, Response] = BatchQueue(self._run_batch, config.max_batch)
 
@@ -65,8 +65,8 @@ class GenerationServer:
 
     def _request(self, prompt_ids: Sequence[int], sampling_params: Mapping[str, Any]) -> Request:
         prompt = tuple(int(token) for token in prompt_ids)
-        nth = self._times_asked[prompt]
-        self._times_asked[prompt] += 1
+        nth = self._times_requested[prompt]
+        self._times_requested[prompt] += 1
         return Request(
             prompt_ids=prompt,
             max_tokens=self._max_tokens(len(prompt), sampling_params),
@@ -98,7 +98,7 @@ class GenerationServer:
     async def load_weights(self, weights: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Copy a part of the model's weights in (name -> array of the parameter's shape).
 
-        From the first part until `finish_weights` no batch is started, so that none sees a mixture of versions.
+        No batch starts between the first part and `finish_weights`: none sees two versions.
         """
         self._queue.gate.close(_LOADING)
         await self._queue.idle()
@@ -110,7 +110,7 @@ class GenerationServer:
         self._loaded_names.update(weights)
 
     async def finish_weights(self, global_steps: int | None) -> None:
-        """Make the loaded weights the version `global_steps`, and generate again; none may be missing."""
+        """Make the loaded weights version `global_steps` and generate again. Raises ValueError if any is missing."""
         missing = sorted({name for name, _ in self.model.named_parameters()} - self._loaded_names)
         if missing:
             raise ValueError(
@@ -118,12 +118,12 @@ class GenerationServer:
                 f"all are missing). Is actor_rollout_ref.model.path={self.config.model_path} what is trained?"
             )
         self._loaded_names.clear()
-        self._times_asked.clear()
+        self._times_requested.clear()
         self.global_steps = global_steps
         self._queue.gate.open(_LOADING)
 
     async def abort_all_requests(self, reject_request: bool = False) -> None:
-        """Return unfinished responses as they are, and hold (or reject) new requests until `resume_generation`."""
+        """Return unfinished responses as they are; hold (or reject) new requests until `resume_generation`."""
         self._reject = reject_request
         self._queue.gate.close(_ABORTED)
         self._abort.set()
@@ -131,13 +131,13 @@ class GenerationServer:
         await self._queue.idle()
 
     async def resume_generation(self) -> None:
-        """Take requests again."""
+        """Accept requests again."""
         self._reject = False
         self._abort.clear()
         self._queue.gate.open(_ABORTED)
 
     async def _nothing_to_do(self, *args: Any, **kwargs: Any) -> None:
-        """There is no device memory to give back, no cache that outlives a batch and no device profiler."""
+        """Do nothing: there is no device memory, no cache that outlives a batch and no device profiler."""
 
     wake_up = sleep = clear_kv_cache = release_kv_cache = resume_kv_cache = _nothing_to_do
     start_profile = stop_profile = _nothing_to_do

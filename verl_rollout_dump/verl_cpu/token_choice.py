@@ -1,7 +1,7 @@
-"""How the next token is chosen: what verl asks for (`SamplingParams`), and the draw itself.
+"""How the next token is chosen: the parameters that verl passes (`SamplingParams`), and the sampling itself.
 
-Every request has a random generator of its own, and one uniform number decides one token (inverse CDF). So what a
-request samples does not depend on which other requests it shares a batch with.
+Every request has its own random generator, and one uniform number decides one token (inverse CDF). The tokens of a
+request therefore do not depend on the other requests in its batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from verl_rollout_dump.verl_cpu.server_config import ROLLOUT_NAME
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """What one request asks for. Greedy decoding is `top_k=1`."""
+    """The sampling parameters of one request. Greedy decoding is `top_k=1`."""
 
     # Divides the logits; greater than 0.
     temperature: float = 1.0
@@ -32,7 +32,7 @@ class SamplingParams:
     def from_verl(cls, params: Mapping[str, Any]) -> SamplingParams:
         """Read verl's sampling parameters (vLLM's names; temperature 0 means greedy, top_k -1 means all).
 
-        Raises ValueError for what this backend cannot do: silently sampling otherwise would spoil a training.
+        Raises ValueError for parameters that this backend does not support.
         """
         unknown = sorted(set(params) - set(_SUPPORTED))
         if unknown:

@@ -28,7 +28,7 @@ from verl_rollout_dump.config.announcement import announced_directories
 from verl_rollout_dump.config.urls import is_url
 from verl_rollout_dump.verl_cpu.failure import causes
 from verl_rollout_dump.verl_cpu.prepare import MODELS, is_prepared
-from verl_rollout_dump.verl_cpu.progress import ProgressReader, telling_tail
+from verl_rollout_dump.verl_cpu.progress import ProgressReader, informative_tail
 
 PRINTING_FLAGS = ("--cfg", "-c", "--info", "-i", "--hydra-help", "--version")  # Hydra prints something, and ends
 ASSETS_ROOT = Path(".cache/verl_cpu")
@@ -111,7 +111,7 @@ def report_failure(log: Path, code: int) -> None:
     """Print the end of the log and, as the last lines, what was raised in any of verl's processes."""
     output = log.read_text(encoding="utf-8")
     raised = causes(output)
-    lines = [telling_tail(output, TAIL_LINES)]
+    lines = [informative_tail(output, TAIL_LINES)]
     lines += ["", "what was raised, in order:", *raised] if raised else []
     print("\n".join([*lines, f"verl ended with exit code {code}; its whole output: {log}"]), file=sys.stderr)
 
