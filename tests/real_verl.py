@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from verl_rollout_dump.verl_cpu.prepare import prepare
-from verl_rollout_dump.verl_cpu.progress import telling_tail
+from verl_rollout_dump.verl_cpu.progress import informative_tail
 from verl_rollout_dump.verl_cpu.train import command_line, environment, ray_directory
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -36,7 +36,7 @@ class Training:
 
     def tail(self):
         """The end of the log, without its usual noise."""
-        return telling_tail(self.log, 60)
+        return informative_tail(self.log, 60)
 
 
 def run_main_ppo(assets, folder, overrides, variables):
@@ -61,7 +61,7 @@ def run_main_ppo(assets, folder, overrides, variables):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             if isinstance(error, subprocess.TimeoutExpired):
-                tail = telling_tail(log.read_text(errors="replace"), 60)
+                tail = informative_tail(log.read_text(errors="replace"), 60)
                 pytest.fail(f"the training did not end within {TRAINING_TIMEOUT_SECONDS} s; its last lines:\n{tail}")
             raise
     return Training(code, dump, log.read_text(errors="replace"), folder)
