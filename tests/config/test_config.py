@@ -16,7 +16,13 @@ CONTRACT = {
     "enabled": True,
     "on_error": "warn",
     "callbacks": ["dump"],
-    "path": {"dir": None, "validation_dir": None, "filename": "{step}.jsonl", "existing": "supersede"},
+    "path": {
+        "dir": None,
+        "validation_dir": None,
+        "filename": "{step}.jsonl",
+        "existing": "supersede",
+        "leftovers": "keep",
+    },
     "serialization": {
         "strategy": "early_convert",
         "unknown": "marker",

@@ -243,8 +243,10 @@ def test_a_value_without_a_form_under_raise_is_raised_in_its_step(dump):
 def test_a_write_that_fails_under_raise_is_raised_in_its_step(tmp_path, batch):
     callback = RolloutDumpCallback.from_config({"path": {"dir": str(tmp_path / "d")}, "on_error": "raise"})
     (tmp_path / "d").rename(tmp_path / "moved")
-    with pytest.raises(DumpError, match=r"step 7 is not dumped \(could not write its rollouts\): FileNotFoundError"):
+    (tmp_path / "d").write_text("a file in its place")
+    with pytest.raises(DumpError, match=r"step 7 is not dumped \(could not write its rollouts\): FileExistsError"):
         callback.on_rollout_end(batch())
+    (tmp_path / "d").unlink()
     (tmp_path / "moved").rename(tmp_path / "d")
     callback.on_rollout_end(batch(step=8))
     callback.close()

@@ -15,7 +15,7 @@ fsspec = pytest.importorskip("fsspec", reason="remote stores need fsspec")
 
 from verl_rollout_dump import DumpError, RolloutDumpCallback  # noqa: E402
 from verl_rollout_dump.storage import Store, StoreError, lease, upload_spool  # noqa: E402
-from verl_rollout_dump.storage.remote import upload  # noqa: E402
+from verl_rollout_dump.storage.remote import remote_directory, upload  # noqa: E402
 from verl_rollout_dump.storage.remote.spool import spool_folder  # noqa: E402
 
 BUCKET = "rollouts"
@@ -142,6 +142,31 @@ def test_an_upload_whose_answer_was_lost_supersedes_nothing(memory, batch, monke
     assert callback.report.steps_waiting_for_store == 0
     assert not memory.exists("/runs/a/superseded")
     assert record_of(Store("memory://runs/a"))["attempts"][0]["steps"] == "1"
+
+
+def test_steps_are_uploaded_when_the_store_is_back_though_no_further_step_comes(memory, batch, monkeypatch):
+    def away(self, *args):
+        raise StoreError("away")
+
+    monkeypatch.setattr(remote_directory, "TICK_SECONDS", 0.02)
+    callback = open_remote("memory://runs/a")
+    store = Store("memory://runs/a")
+    with monkeypatch.context() as outage:
+        for method in ("upload", "write"):
+            outage.setattr(Store, method, away)
+        for step in (1, 2, 3):
+            callback.on_rollout_end(batch(n=1, step=step))
+        callback.flush()
+        assert callback.report.steps_waiting_for_store == 3
+    for _ in range(500):
+        if record_of(store)["attempts"][0]["steps"] == "1-3":
+            break
+        time.sleep(0.02)
+    assert [mark_of(store, f"{step}.jsonl") for step in (1, 2, 3)] == ["p0"] * 3
+    record = record_of(store)
+    assert (record["state"], record["attempts"][0]["steps"]) == ("running", "1-3")
+    assert (record["report"]["steps_waiting_for_store"], callback.report.steps_waiting_for_store) == (0, 0)
+    callback.close()
 
 
 class S3Server:

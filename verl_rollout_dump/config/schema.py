@@ -31,6 +31,13 @@ class Existing(Enum):
     overwrite = "overwrite"
 
 
+class Leftovers(Enum):
+    """What happens to files of earlier attempts, of steps that a shorter rerun did not reach."""
+
+    keep = "keep"
+    supersede = "supersede"
+
+
 class Strategy(Enum):
     """How values become JSON: see `verl_rollout_dump.serialization`."""
 
@@ -96,6 +103,8 @@ class PathConfig:
     filename: str = "{step}.jsonl"
     # What to do with an older file of the same step: supersede | error | overwrite.
     existing: Existing = Existing.supersede
+    # The attempt ends, and files of superseded steps that it did not reach are left: keep | supersede.
+    leftovers: Leftovers = Leftovers.keep
 
 
 @dataclass

@@ -57,6 +57,10 @@ class DirectoryLock:
         """Whether another run has taken it over; only a lease can be lost."""
         return self._lease is not None and self._lease.is_lost
 
+    def is_in_place(self) -> bool:
+        """Return whether the folder still has the file that is locked."""
+        return self._descriptor is None or is_same_file(self._descriptor, self._path)
+
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
         self.leave()
@@ -94,7 +98,7 @@ def is_same_file(descriptor: int, path: Path) -> bool:
     """Return whether a path still names an open file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

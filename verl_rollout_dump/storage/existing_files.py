@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from verl_rollout_dump.config.schema import Existing
 from verl_rollout_dump.storage.atomic_files import make_folder_within
+from verl_rollout_dump.storage.attempts import Attempt, superseded_steps, writer_of
 from verl_rollout_dump.storage.step_files import other_names, superseded_files_named, superseded_name, temporary_path
 
 logger = logging.getLogger(__name__)
@@ -145,6 +146,19 @@ def move_to_superseded(target: Path, attempt: int) -> None:
     kept = _free_superseded_path(target, attempt)
     os.replace(target, kept)
     _log_superseded(target, kept)
+
+
+def supersede_leftovers(attempts: Sequence[Attempt], place_of: Callable[[int, int], list[StepPlace]]) -> None:
+    """Move the files of superseded steps that no later attempt wrote to `superseded/`. Raises OSError.
+
+    `place_of(step, writer)` returns the places of a step's file, one for each compression.
+    """
+    for writer, steps in superseded_steps(attempts).items():
+        for step in sorted(steps):
+            if writer_of(attempts, step) == writer:
+                for place in place_of(step, writer):
+                    if place.exists(place.name):
+                        place.move(place.name)
 
 
 def superseded_count(folder: Path, targets: list[Path], attempt: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from verl_rollout_dump.errors import OnceLogger
@@ -32,10 +33,13 @@ class HandoverLog:
         except OSError as error:
             self._log.warning("write", f"{self._path} cannot be written: {error}. Free space on the disk")
 
-    def reopen(self) -> None:
-        """Make the file again after its folder was removed. Raises OSError."""
-        os.close(self._descriptor)
+    def reopen(self, steps: Iterable[int]) -> None:
+        """Make the file again after its folder was removed, with these steps. Raises OSError."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
         self._descriptor = self._open()
+        for step in set(steps):
+            self.add(step)
 
     def end(self) -> None:
         """Remove the file; a second call does nothing. Raises OSError."""

@@ -14,13 +14,28 @@ from verl_rollout_dump.storage.atomic_files import make_folder
 from verl_rollout_dump.storage.attempts import NOBODY, Attempt, State, writer_of
 from verl_rollout_dump.storage.compression import Pieces
 from verl_rollout_dump.storage.directory_lock import DirectoryLock
-from verl_rollout_dump.storage.existing_files import POLICIES, LocalPlace, move_to_superseded, superseded_count
+from verl_rollout_dump.storage.existing_files import (
+    POLICIES,
+    LocalPlace,
+    StepPlace,
+    move_to_superseded,
+    superseded_count,
+)
 from verl_rollout_dump.storage.handover_log import HandoverLog, read_handover_log
 from verl_rollout_dump.storage.open_directory import OpenDirectory
+from verl_rollout_dump.storage.remedies import add_remedy
 from verl_rollout_dump.storage.run_record import open_record
 from verl_rollout_dump.storage.start_errors import cannot_write
-from verl_rollout_dump.storage.step_files import RUN_RECORD, files_by_step, step_name, temporary_path, unfinished_files
+from verl_rollout_dump.storage.step_files import (
+    RUN_RECORD,
+    files_by_step,
+    other_names,
+    step_name,
+    temporary_path,
+    unfinished_files,
+)
 from verl_rollout_dump.storage.step_writer import StepWriter
+from verl_rollout_dump.storage.steps import format_steps
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +66,18 @@ class LocalDirectory(OpenDirectory):
         logger.info("rollouts (%s) are dumped to %s, attempt %d", split, path, self.attempt.attempt)
 
     def write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
-        """Write a batch of a step and return its size in bytes. Raises OSError."""
+        """Write a batch of a step and return its size in bytes. Raises OSError, with a remedy in its text.
+
+        A directory that was removed is made again first. Raises `DumpError` if another run writes there meanwhile.
+        """
+        try:
+            self._make_again()
+            return self._write_step(step, pieces)
+        except OSError as error:
+            add_remedy(error)
+            raise
+
+    def _write_step(self, step: int, pieces: Iterable[Pieces]) -> int:
         if self._lock.is_lost:
             raise PermissionError(f"{self.path} was taken over by another run, so nothing more is written there")
         step = operator.index(step)
@@ -67,11 +93,13 @@ class LocalDirectory(OpenDirectory):
 
     def save_record(self, report: dict[str, Any]) -> None:
         """Write `run.json`. Raises OSError."""
+        self._make_again()
         self._record.save(self.path, report, self._writer.sync)
 
     def end(self, state: State, report: Callable[[], dict[str, Any]]) -> None:
         """End the attempt and write `run.json`. Raises OSError."""
         self._record.end(state)
+        self._end_leftovers(self._config.path.leftovers)
         self.save_record(report())
         self._handover_log.end()
 
@@ -83,6 +111,28 @@ class LocalDirectory(OpenDirectory):
     def waiting_steps(self) -> list[int]:
         """No steps: they are written straight to this directory."""
         return []
+
+    def _places(self, step: int, writer: int) -> list[StepPlace]:
+        name = step_name(self._config.path.filename, step)
+        return [LocalPlace(self.path / each, writer) for each in (name, *other_names(name))]
+
+    def _make_again(self) -> None:
+        """Make the directory again if it was removed, and name the steps that went with it."""
+        if self._lock.is_in_place():
+            return
+        make_folder(self.path)
+        self._lock.release()
+        self._lock = DirectoryLock(self.path)
+        self._handover_log.reopen(self.attempt.pending)
+        there = files_by_step(self.path, self._config.path.filename)
+        lost = {step for attempt in self._record.attempts for step in attempt.steps} - there.keys()
+        consequence = f"steps {format_steps(lost)} are lost: restore them from a backup" if lost else "no step is lost"
+        logger.error(
+            "%s was removed while this run writes there. It is made again; %s. Find out what removes the directory: a "
+            "clean-up job, or another run",
+            self.path,
+            consequence,
+        )
 
     def _open(self, split: str, node: dict[str, Any]) -> None:
         self._record = open_record(self.path, split, node)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from verl_rollout_dump.config.schema import Leftovers
 from verl_rollout_dump.storage.attempts import Attempt, State
 from verl_rollout_dump.storage.compression import Pieces
+from verl_rollout_dump.storage.existing_files import StepPlace, supersede_leftovers
 from verl_rollout_dump.storage.handover_log import HandoverLog
 from verl_rollout_dump.storage.run_record import RunRecord
+
+logger = logging.getLogger(__name__)
 
 
 class OpenDirectory(ABC):
@@ -40,6 +45,19 @@ class OpenDirectory(ABC):
         """Note how uids identify single rollouts (`run_record.ROLLOUT_UIDS`); None: they identify prompts."""
         if form is not None:
             self._record.uid_form = form
+
+    def _end_leftovers(self, choice: Leftovers) -> None:
+        """Do what `path.leftovers` says; a failure is logged, since the attempt itself ends all the same."""
+        if choice is not Leftovers.supersede:
+            return
+        try:
+            supersede_leftovers(self._record.attempts, self._places)
+        except OSError as error:
+            logger.error("files of steps that this attempt did not reach stay in place: %s", error)
+
+    @abstractmethod
+    def _places(self, step: int, writer: int) -> list[StepPlace]:
+        """Return the places of a step's file, one for each compression; `writer` is the attempt that wrote it."""
 
     def note_handed_over(self, step: int) -> None:
         """Note a step that is about to be written, maybe on another thread; `run.pending` has it at once."""

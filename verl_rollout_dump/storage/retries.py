@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from verl_rollout_dump.errors import OnceLogger
+
 logger = logging.getLogger(__name__)
 
 MAY_PASS = {
@@ -37,6 +39,7 @@ class Retries:
         self._seconds = seconds
         self._may_wait = may_wait
         self._hurry = threading.Event()
+        self._once = OnceLogger(logger)
 
     def hurry(self) -> None:
         """Try only once from now on: the process is about to end."""
@@ -53,6 +56,8 @@ class Retries:
                 is_over = time.monotonic() + pause > ends
                 if error.errno not in MAY_PASS or is_over or not self._may_wait() or self._hurry.is_set():
                     raise
-                logger.warning("%s failed (%s); trying again in %.1f s", what, error, pause)
+                if self._once.count(error.errno):
+                    message = "%s failed (%s); trying again for up to %.0f s. Retries after this error are logged once"
+                    logger.warning(message, what, error, self._seconds)
             self._hurry.wait(pause)
             pause = min(2 * pause, LONGEST_PAUSE)

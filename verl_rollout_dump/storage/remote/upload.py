@@ -21,7 +21,7 @@ from verl_rollout_dump.storage.step_files import REFUSED_SUFFIX, RUN_RECORD, sup
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.5  # seconds without a try after a failed one, doubled each time
-LONGEST_OUTAGE_PAUSE = 60.0  # seconds
+LONGEST_OUTAGE_PAUSE = 15.0  # seconds
 
 
 class Uploads:
