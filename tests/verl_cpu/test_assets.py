@@ -102,7 +102,7 @@ def test_prepare_skips_what_is_there(stub_model, tmp_path, capsys):
     assert len(stub_model) == 1
     assert sorted(os.listdir(tmp_path / "assets")) == ["assets.json", "model", "train.parquet", "val.parquet"]
     assert os.listdir(tmp_path) == ["assets"]  # nothing half-made is left
-    assert "is there already" in capsys.readouterr().out
+    assert "exists already" in capsys.readouterr().out
 
 
 def test_prepare_makes_an_older_version_anew(stub_model, tmp_path, monkeypatch):

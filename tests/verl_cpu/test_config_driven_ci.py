@@ -231,8 +231,9 @@ def test_reward_functions_are_called_as_verl_does():
 
 
 def test_losses_of_a_dump(tmp_path):
-    loss = {"field": "acc", "path": "", "type": "float", "rule": "non_finite_null", "count": 2, "first_record": 1}
-    told = {"field": "acc", "path": "", "type": "int", "rule": "key_to_text", "count": 2, "first_record": 1}
+    found = {"field": "acc", "path": "", "lossy": True, "count": 2, "first_record": 1}
+    loss = {**found, "type": "float", "rule": "non_finite_null"}
+    told = {**found, "type": "int", "rule": "key_to_text"}
     report = {"conversions": [loss, told], "fields": {"acc: wrong length": 3}, "failures": {}, "records_written": 4}
     record = {"state": "failed", "report": {**report, "steps_failed": [2], "steps_dropped": []}}
     (tmp_path / "run.json").write_text(json.dumps(record))
