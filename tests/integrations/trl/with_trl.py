@@ -248,7 +248,7 @@ def test_mistakes_are_refused_at_once(make_trainer, tmp_path):
     from verl_rollout_dump.integrations.trl import dump_rollouts
 
     trainer = make_trainer(RecordedRewards())
-    with pytest.raises(ConfigError, match=r"'solutoin' is no column of the dataset\. It has: prompt, answer"):
+    with pytest.raises(ConfigError, match=r"'solutoin' is not a column of the dataset\. Its columns: prompt, answer"):
         dump_rollouts(trainer, directories(tmp_path), ground_truth="solutoin")
     with pytest.raises(ConfigError, match=r"path\.dir is not set"):
         dump_rollouts(trainer)

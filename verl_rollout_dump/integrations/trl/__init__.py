@@ -1,4 +1,4 @@
-"""TRL's trainers: `dump_rollouts(trainer, config)` (see `trainer`)."""
+"""Dumps of TRL's trainers: `dump_rollouts(trainer, config)`, see `trainer`."""
 
 from verl_rollout_dump.integrations.trl.trainer import dump_rollouts
 

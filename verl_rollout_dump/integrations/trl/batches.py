@@ -1,8 +1,8 @@
-"""TRL's own structures, read into rollouts, and these into a `RolloutBatch`. Only tensor methods; no torch, no TRL.
+"""Read TRL's structures into rollouts, and rollouts into a `RolloutBatch`. Imports neither torch nor TRL.
 
-The rewards come out of `_calculate_rewards` as one float32 tensor (rollouts of all processes, reward functions),
-with NaN where a function returned None; advantages and token ids come with what is handed to the loss. Ids are read
-rather than text, as a response's mask is zeroed where `mask_truncated_completions` drops it from the loss.
+`_calculate_rewards` returns the rewards as one float32 tensor (rollouts of all processes, reward functions), with NaN
+where a function returned None. Advantages and token ids are in the inputs of the loss. Responses are read as ids and
+without their mask, since `mask_truncated_completions` zeroes the masks of truncated responses.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ import numpy as np
 from verl_rollout_dump.batch.columns import columns_of
 from verl_rollout_dump.batch.rollout_batch import RolloutBatch, Split
 
-ROLLOUT_COLUMNS = ("prompt", "completion", "completion_ids")  # what TRL itself keeps from the reward functions
-Column: TypeAlias = "tuple[str, Sequence[Any]]"  # a name, and one value per rollout of this process
+ROLLOUT_COLUMNS = (
+    "prompt",
+    "completion",
+    "completion_ids",
+)  # not passed on to reward functions
+Column: TypeAlias = "tuple[str, Sequence[Any]]"  # a name and one value per rollout of this process
 
 
 @dataclass
 class Rollout:
-    """One rollout, on its way from the process that generated it to the main one."""
+    """One rollout, as the process that generated it sends it to the main process."""
 
     prompt_ids: Any
     response_ids: Any
@@ -36,28 +40,28 @@ class Rollout:
 
 @dataclass
 class Scored:
-    """What `_calculate_rewards` was given and returned. All is of this process, but the rewards are of all."""
+    """The arguments of `_calculate_rewards`, for this process, and its result, `rewards`, for all processes."""
 
     inputs: Sequence[Mapping[str, Any]]
     prompts: Sequence[Any]
     completions: Sequence[Any]
     response_ids: Sequence[Sequence[int]]
     rewards: Any
-    logged: Mapping[str, Sequence[Any]]  # what reward functions gave to `log_extra`
+    logged: Mapping[str, Sequence[Any]]  # what reward functions passed to `log_extra`
 
 
 @dataclass
 class Reading:
-    """How rollouts are read: what the user asked for, and what the trainer is at."""
+    """How rollouts are read: the user's options and the current evaluation."""
 
     ground_truths: Sequence[str]
     tokens: bool
     eval_dataset: str | None
-    note: Callable[[str], None]  # takes a warning that would come again with every batch
+    note: Callable[[str], None]  # logs a warning that would be repeated with every batch
 
 
 def read_rollouts(trainer: Any, scored: Scored, output: Mapping[str, Any], reading: Reading) -> list[Rollout]:
-    """Return the rollouts of this process, from what TRL scored and what it hands to the loss."""
+    """Return the rollouts of this process, from what TRL scored and from `output`, the inputs of the loss."""
     n, process = len(scored.prompts), trainer.accelerator.process_index
     own = slice(process * n, (process + 1) * n)
     scores = numbers(weighted_sum(scored.rewards, trainer.reward_weights)[own])
@@ -84,13 +88,13 @@ def read_rollouts(trainer: Any, scored: Scored, output: Mapping[str, Any], readi
 
 
 def weighted_sum(rewards: Any, weights: Any) -> Any:
-    """Return each rollout's reward as TRL computes it: NaN where no function gave one."""
+    """Return each rollout's reward as TRL computes it; NaN if no function returned one."""
     weighted = (rewards * weights.to(rewards.device).unsqueeze(0)).nansum(dim=1)
     return weighted.masked_fill(rewards.isnan().all(dim=1), float("nan"))
 
 
 def logged_columns(scored: Scored, reading: Reading) -> list[Column]:
-    """Return what reward functions gave to `log_extra`; a column that does not fit is noted and left out."""
+    """Return what reward functions passed to `log_extra`; a column of the wrong length is noted and left out."""
     n = len(scored.prompts)
     for name, values in scored.logged.items():
         if len(values) != n:
@@ -99,19 +103,19 @@ def logged_columns(scored: Scored, reading: Reading) -> list[Column]:
 
 
 def message_columns(scored: Scored) -> list[Column]:
-    """Return the messages of conversations; plain text is in `input` and `output` already."""
+    """Return the messages of conversations. Plain text needs no column: it is in `input` and `output`."""
     columns = (("prompt", scored.prompts), ("completion", scored.completions))
     return [(name, values) for name, values in columns if not isinstance(values[0], str)]
 
 
 def data_columns(data: Mapping[str, Sequence[Any]], reading: Reading, n: int) -> list[Column]:
-    """Return the columns of the dataset that are left, and which dataset it is where there are several."""
+    """Return the remaining columns of the dataset and, if there are several, the name of the dataset."""
     named = [] if reading.eval_dataset is None else [("eval_dataset", [reading.eval_dataset] * n)]
     return [*named, *((name, values) for name, values in data.items() if name not in ROLLOUT_COLUMNS)]
 
 
 def under_own_names(columns: Sequence[Column], reading: Reading) -> dict[str, Sequence[Any]]:
-    """Return the columns by name; of two with one name, the later gets another."""
+    """Return the columns by name; if two have the same name, the later one is renamed."""
     named: dict[str, Sequence[Any]] = {}
     for name, values in columns:
         free = next(free for free in [name, *(f"{name}_{i}" for i in range(2, len(columns) + 2))] if free not in named)
@@ -124,7 +128,7 @@ def under_own_names(columns: Sequence[Column], reading: Reading) -> dict[str, Se
 
 
 def numbers(values: Any) -> list[Any]:
-    """Return a tensor's floats one by one, in their own type; None for TRL's NaN, which says that there is none."""
+    """Return a tensor's floats as a list, in their own dtype; None for NaN, which TRL uses for a missing value."""
     return [None if np.isnan(value) else value for value in on_host(values)]
 
 
@@ -135,12 +139,12 @@ def on_host(tensor: Any) -> Any:
 
 
 def pack(trainer: Any, rollouts: list[Rollout]) -> list[Any]:
-    """Make rollouts ready to travel. What cannot be pickled fails here, not while processes wait for each other."""
+    """Pickle rollouts for the main process. An error occurs here, before processes wait for each other."""
     return rollouts if trainer.accelerator.num_processes == 1 else [pickle.dumps(rollout) for rollout in rollouts]
 
 
 def of_all_processes(trainer: Any, packed: list[Any]) -> list[Rollout]:
-    """Return the rollouts of all processes, in their order; every process must make the call."""
+    """Return the rollouts of all processes, in the order of the processes. Every process must call this."""
     if trainer.accelerator.num_processes == 1:
         return packed
     accelerate = importlib.import_module("accelerate.utils")
@@ -148,7 +152,7 @@ def of_all_processes(trainer: Any, packed: list[Any]) -> list[Rollout]:
 
 
 def batch_of(rollouts: Sequence[Rollout], step: int, split: Split) -> RolloutBatch:
-    """Return rollouts as the batch of a step."""
+    """Return the batch of a step."""
     has_log_probs = all(rollout.log_probs is not None for rollout in rollouts)
     return RolloutBatch(
         step=step,

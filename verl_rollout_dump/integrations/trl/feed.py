@@ -1,4 +1,4 @@
-"""What stands between TRL and the hooks: rollouts wait here until a step, or an evaluation, is over."""
+"""`RolloutFeed`: collects the rollouts of a trainer until a step, or an evaluation, has ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class RolloutFeed:
-    """What we keep on a trainer: the hooks, and the rollouts that they have not been told of yet."""
+    """What a trainer carries: the hooks, and the rollouts that have not been passed to them yet."""
 
     trainer: Any
     config: DumpConfig
@@ -35,14 +35,14 @@ class RolloutFeed:
     ground_truths: tuple[str, ...]
     ended: bool = False
     scored: Scored | None = None
-    # The `metric_key_prefix` of each `evaluate` that is going on: with several sets, it calls itself for each.
+    # The `metric_key_prefix` of each running `evaluate`: with several datasets, it calls itself for each.
     evaluating: list[str] = field(default_factory=list)
     waiting: dict[Split, list[Rollout]] = field(default_factory=lambda: {"train": [], "validation": []})
     steps: dict[Split, int] = field(default_factory=dict)
     log: OnceLogger = field(default_factory=lambda: OnceLogger(logger))
 
     def add(self, output: Mapping[str, Any]) -> None:
-        """Take the rollouts that were just generated and scored, of all processes."""
+        """Collect the rollouts of all processes that were just generated and scored."""
         training = bool(self.trainer.model.training)
         if not training and not self.evaluating:
             return  # `predict`
@@ -64,14 +64,14 @@ class RolloutFeed:
         return read_rollouts(self.trainer, scored, output, reading)
 
     def tell(self, split: Split) -> None:
-        """Fire the hook of a split with the rollouts that wait for it."""
+        """Fire the hook of a split with its collected rollouts."""
         rollouts, self.waiting[split] = self.waiting[split], []
         if self.hooks is not None and rollouts:
             fire = {"train": self.hooks.fire_rollout_end, "validation": self.hooks.fire_validation_end}[split]
             fire(batch_of(rollouts, self.steps[split], split))
 
     def end(self, hook: str, *arguments: object) -> None:
-        """Tell of what still waits, then fire the hook that is the last."""
+        """Pass the remaining rollouts on, then fire the last hook."""
         self.ended = True
         try:
             self.tell("train")
@@ -85,7 +85,7 @@ class RolloutFeed:
 
     @contextmanager
     def forgiving(self) -> Iterator[None]:
-        """Handle a fault of ours as the dump's own: raise it, or log it once and let the training go on."""
+        """Treat an error in reading rollouts like one of the dump: raise it, or log it once and continue."""
         try:
             yield
         except Exception as error:

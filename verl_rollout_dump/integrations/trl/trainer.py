@@ -1,25 +1,23 @@
-"""TRL's `GRPOTrainer` and `RLOOTrainer`: two lines, and their rollouts reach every callback.
-
+"""`dump_rollouts`: dumps the rollouts of TRL's `GRPOTrainer` and `RLOOTrainer`.
 
     dump_rollouts(trainer, {"path": {"dir": "out/rollouts", "validation_dir": "out/validation"}})
     trainer.train()
 
-In a launch of several processes every one of them makes the call; the main one writes what all have generated.
+With several processes, each of them calls it; the main process writes the rollouts of all.
 The config is any part of the `rollout_dump` node, or a whole Hydra config that has it.
 
-A record is the contract's. `step` counts optimizer steps from 1: the first one that trains on the rollouts (a step
-that reuses older rollouts has no file). `input` and `output` are the text of the token ids that the model saw and
-wrote; `score` is the weighted sum of the rewards. Extras: each reward function's value under the function's name,
-as TRL holds it (float32; null where the function returned None), `advantage`, what reward functions gave to
-`log_extra`, the messages of conversations as `prompt` and `completion`, and the other columns of the dataset.
+`step` counts optimizer steps from 1: the first one that trains on the rollouts (a step that reuses older rollouts has
+no file). `input` and `output` are the decoded token ids of the prompt and of the response; `score` is the weighted
+sum of the rewards. The extras are each reward function's value under the function's name (float32; null where the
+function returned None), `advantage`, what reward functions passed to `log_extra`, the messages of conversations as
+`prompt` and `completion`, and the other columns of the dataset.
 
-An evaluation becomes one `on_validation_end`, at the step that it follows; where there are several evaluation sets,
-`eval_dataset` names them. On several processes accelerate fills the last batch of an evaluation with samples from
-the start; their rollouts are generated, and counted by TRL, like all others, and are in the file.
+Each evaluation is one `on_validation_end`, at the step that it follows; with several evaluation datasets,
+`eval_dataset` names the dataset. With several processes accelerate fills the last batch of an evaluation with samples
+from its start. TRL generates and counts these rollouts like all others, and they are in the file.
 
-The dump ends when `train()` returns or raises; what comes later needs another call of `dump_rollouts`.
-TRL itself is not imported: whoever has a trainer has it. Keep it in another environment than verl 0.9, which imports
-`trl.experimental.ppo` wherever TRL is installed, and so does not start beside TRL 1.14 or later.
+The dump ends when `train()` returns or raises; call `dump_rollouts` again for another training. Do not install TRL
+1.14 or later beside verl 0.9: verl imports `trl.experimental.ppo`, which these releases do not have, and fails.
 """
 
 from __future__ import annotations
@@ -36,16 +34,16 @@ from verl_rollout_dump.integrations.trl.batches import Scored
 from verl_rollout_dump.integrations.trl.feed import RolloutFeed
 
 GROUND_TRUTHS = ("ground_truth", "answer", "solution")
-ATTRIBUTE = "_rollout_dump"  # where a trainer keeps its `RolloutFeed`
-ENDED = "the dump ended with the training: what comes now is not dumped, unless dump_rollouts is called again before"
+ATTRIBUTE = "_rollout_dump"  # of a trainer: its `RolloutFeed`
+ENDED = "these rollouts are not dumped: the dump ended with the training. Call dump_rollouts before each training"
 
 
 def dump_rollouts(trainer: Any, config: Any = None, ground_truth: str | Iterable[str] = GROUND_TRUTHS) -> None:
     """Dump the rollouts of the next `trainer.train()`, evaluations before it and in it included.
 
-    `ground_truth` names the column of the dataset that becomes `gts`; of several names, the first that is there.
-    Raises `ConfigError` for a mistake in the config, a column that is not there, or a trainer whose methods are
-    not as we know them; `DumpError` where the directory cannot be used, or the trainer is dumped already.
+    `ground_truth` names the column of the dataset that becomes `gts`; of several names, the first that the dataset
+    has. Raises `ConfigError` for a mistake in the config, a missing column, or a trainer with other methods than those
+    of TRL's trainers; `DumpError` if the directory cannot be used, or the trainer is dumped already.
     """
     earlier: RolloutFeed | None = getattr(trainer, ATTRIBUTE, None)
     if earlier is not None and not earlier.ended:
@@ -66,7 +64,7 @@ def dump_rollouts(trainer: Any, config: Any = None, ground_truth: str | Iterable
 
 
 def check_trainer(trainer: Any) -> None:
-    """Refuse a trainer that is not one of TRL's, or whose methods are not as we know them."""
+    """Raise `ConfigError` for a trainer without the methods of TRL's trainers, or with other parameters."""
     for method, parameters in PARAMETERS.items():
         found = getattr(type(trainer), method, None)
         takes = tuple(inspect.signature(found).parameters) if found is not None else None
@@ -82,14 +80,16 @@ def check_trainer(trainer: Any) -> None:
 
 
 def check_column(trainer: Any, ground_truth: str | Iterable[str]) -> None:
-    """Refuse a ground truth by one name that the dataset does not have, where the dataset can tell."""
+    """Raise `ConfigError` for a single `ground_truth` that is not among the known columns of the dataset."""
     columns = getattr(trainer.train_dataset, "column_names", None)
     if isinstance(ground_truth, str) and columns and ground_truth not in columns:
-        raise ConfigError([f"ground_truth={ground_truth!r} is no column of the dataset. It has: {', '.join(columns)}"])
+        raise ConfigError(
+            [f"ground_truth={ground_truth!r} is not a column of the dataset. Its columns: {', '.join(columns)}"]
+        )
 
 
 def feed_of(trainer: Any) -> RolloutFeed:
-    """Return what we keep on a trainer."""
+    """Return the feed of a trainer."""
     feed: RolloutFeed = getattr(trainer, ATTRIBUTE)
     return feed
 
@@ -105,7 +105,7 @@ def keep_scored(trainer: Any, original: Method) -> Method:
         rewards = original(inputs, prompts, completions, completion_ids_list)
         feed = feed_of(trainer)
         if not feed.ended:
-            # trl empties this one after it has gathered it; releases before 1.0 have none
+            # TRL empties this after gathering it; releases before 1.0 do not have it
             logged = {name: list(values) for name, values in getattr(trainer, "_pending_extra_logs", {}).items()}
             feed.scored = Scored(inputs, prompts, completions, completion_ids_list, rewards, logged)
         return rewards
@@ -114,7 +114,7 @@ def keep_scored(trainer: Any, original: Method) -> Method:
 
 
 def take_generated(trainer: Any, original: Method) -> Method:
-    """Wrap `_generate_and_score_completions`: take the rollouts before they are shuffled and split for the loss."""
+    """Wrap `_generate_and_score_completions`: collect the rollouts before they are shuffled and split for the loss."""
 
     @functools.wraps(original)
     def generate_and_score(inputs: Any) -> Any:
@@ -128,7 +128,7 @@ def take_generated(trainer: Any, original: Method) -> Method:
 
 
 def tell_validation(trainer: Any, original: Method) -> Method:
-    """Wrap `evaluate`: whatever way the outermost call ends, what it generated is told of."""
+    """Wrap `evaluate`: however the outermost call ends, its rollouts are passed to the hooks."""
 
     @functools.wraps(original)
     def evaluate(*args: Any, **kwargs: Any) -> Any:
@@ -149,7 +149,7 @@ def tell_validation(trainer: Any, original: Method) -> Method:
 
 
 def end_with_training(trainer: Any, original: Method) -> Method:
-    """Wrap `train`: whatever way it ends, what was handed over is written before it returns."""
+    """Wrap `train`: however it ends, its rollouts are written before it returns."""
 
     @functools.wraps(original)
     def train(*args: Any, **kwargs: Any) -> Any:
@@ -169,9 +169,9 @@ def end_with_training(trainer: Any, original: Method) -> Method:
 
 
 def step_end_callback(trainer: Any) -> Any:
-    """Return a callback of transformers that tells of a step's rollouts when the step is over.
+    """Return a callback of transformers that passes a step's rollouts to the hooks at the end of the step.
 
-    Not before: with few `steps_per_generation`, one step trains on several generations.
+    Not earlier, since with few `steps_per_generation` one step trains on several generations.
     """
     from transformers import TrainerCallback
 
