@@ -264,3 +264,34 @@ def test_sparkline():
     assert sparkline([1, 1]) == "▁▁"
     assert sparkline([None]) == ""
     assert len(sparkline(list(range(1000)), 20)) == 20
+
+
+@pytest.fixture
+def twelve_matches(write_step, make_record):
+    return write_step("1.jsonl", [make_record(1, index, acc=index % 2 == 0) for index in range(24)])
+
+
+def test_json_has_no_limit_unless_asked_for(run, twelve_matches):
+    arguments = ("show", twelve_matches, "--where", "acc == true", "--json")
+    everything = run(*arguments)
+    assert (len(everything.stdout.splitlines()), everything.stderr) == (12, "")
+    limited = run(*arguments, "--limit", 5)
+    assert len(limited.stdout.splitlines()) == 5
+    assert limited.stderr == "verl-rollout-dump: 5 of 12 shown; --limit N shows more\n"
+
+
+def test_a_limit_is_said(run, twelve_matches, monkeypatch):
+    shown = run("show", twelve_matches, "--where", "acc == true")
+    assert shown.stderr == "verl-rollout-dump: 10 of 12 shown; --limit N shows more\n"
+    assert run("show", twelve_matches).stderr == "verl-rollout-dump: 10 of 24 shown; --limit N shows more\n"
+    assert run("show", twelve_matches, "--limit", 24).stderr == ""
+    worst = run("show", twelve_matches, "--worst", 12)
+    assert (worst.stdout.count("index "), worst.stderr) == (12, "")
+    monkeypatch.setattr("verl_rollout_dump.cli.show.WORTH_COUNTING", 1)
+    assert run("show", twelve_matches).stderr == "verl-rollout-dump: the first 10 shown; --limit N shows more\n"
+
+
+def test_unreadable_lines_are_said_if_nothing_matches(run, write_step):
+    dump = write_step("1.jsonl", b'{"score": 1}\ngarbage\n')
+    result = run("show", dump, "--where", "score > 5")
+    assert (result.exit_code, "1 unreadable line was skipped" in result.stderr) == (1, True)

@@ -21,8 +21,10 @@ def opened_dump(directory: Path, fields: FieldNames = DEFAULT_FIELDS) -> Iterato
     """
     with open_dump(directory, fields) as dump:
         require_chosen_fields(dump)
-        yield dump
-        report_unreadable(directory, dump.unreadable_lines)
+        try:
+            yield dump
+        finally:
+            report_unreadable(directory, dump.unreadable_lines)
 
 
 def report_unreadable(directory: Path, count: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames, Row
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 USUAL_LIMIT = 10
+WORTH_COUNTING = 64 << 20  # bytes; a larger dump is not read to its end only to count its records
 
 
 def show(
@@ -30,7 +31,10 @@ def show(
     best: Annotated[int | None, typer.Option(min=1, metavar="N", help="The N highest scores.")] = None,
     random: Annotated[int | None, typer.Option(min=1, metavar="N", help="N at random.")] = None,
     where: Where = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = USUAL_LIMIT,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help=f"At most so many; by default {USUAL_LIMIT}, all with --json."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help=f"Whole texts, not {LONGEST_SHOWN} characters.")] = False,
     as_json: AsJson = False,
     fields: FieldNames = DEFAULT_FIELDS,
@@ -38,7 +42,7 @@ def show(
     """Show records: prompt, response, ground truth, score, extras.
 
     Control characters in them are shown as escapes. With --json each record is one line, as it stands in the file,
-    with its place. Exit code 1: no record is as asked for.
+    with its place. A limit that leaves records out is said on standard error. Exit code 1: no record is as asked for.
 
     Examples:
 
@@ -54,9 +58,10 @@ def show(
         steps = select_steps(dump, step if step or index is None else "last")
         index_for_scores(dump, worst or best)
         selection = Selection(steps, index, uid, worst, best, random, where)
-        wanted = worst or best or random or limit
         print_row = print_row_as_json if as_json else row_printer(None if full else LONGEST_SHOWN, dump.fields)
-        print_rows(islice(selection.rows(dump), wanted), print_row)
+        rows = selection.rows(dump)
+        shown = print_rows(islice(rows, limit or (None if as_json or asked else USUAL_LIMIT)), print_row)
+        report_limit(shown, rows, is_small=where is not None or uid is not None or dump.size < WORTH_COUNTING)
 
 
 def index_for_scores(dump: Dump, is_needed: int | None) -> None:
@@ -77,12 +82,24 @@ def row_printer(longest: int | None, fields: FieldNames) -> Callable[[Row], None
     return lambda row: out.print(record_panel(row, longest, fields))
 
 
-def print_rows(rows: Iterable[Row], print_row: Callable[[Row], None]) -> None:
-    """Print records one by one; exit code 1 where there is none."""
-    is_found = False
+def print_rows(rows: Iterable[Row], print_row: Callable[[Row], None]) -> int:
+    """Print records one by one and return their number; exit code 1 if there are none."""
+    count = 0
     for row in rows:
-        is_found = True
+        count += 1
         print_row(row)
-    if not is_found:
+    if not count:
         typer.echo("verl-rollout-dump: no record is as asked for", err=True)
         raise typer.Exit(1)
+    return count
+
+
+def report_limit(shown: int, rest: Iterator[Row], is_small: bool) -> None:
+    """Say on standard error how many records were left out; of a large dump only that there are more.
+
+    `is_small` says that the rest is worth reading for the number.
+    """
+    if next(rest, None) is None:
+        return
+    total = f"{shown} of {shown + 1 + sum(1 for _ in rest)}" if is_small else f"the first {shown}"
+    typer.echo(f"verl-rollout-dump: {total} shown; --limit N shows more", err=True)
