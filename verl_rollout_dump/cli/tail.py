@@ -17,7 +17,7 @@ from verl_rollout_dump.cli.arguments import AsJson, Directory
 from verl_rollout_dump.cli.opening import report_unreadable
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.records import record_panel
-from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, FieldNames, Row, open_dump
+from verl_rollout_dump.reader import Dump, DumpFile, FieldNames, Row, open_dump
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 from verl_rollout_dump.reader.files import dump_files
 from verl_rollout_dump.reader.index import path_key
@@ -109,9 +109,4 @@ def tasks_by_step(files: list[DumpFile]) -> list[list[DumpFile]]:
 
 def files_if_any(directory: Path) -> list[DumpFile]:
     """Return the files of a dump that a training may not have begun yet."""
-    try:
-        return dump_files(directory)
-    except DumpReadError:
-        if directory.exists():
-            raise
-        return []
+    return dump_files(directory) if directory.exists() else []
