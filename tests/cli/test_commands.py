@@ -207,6 +207,21 @@ def test_tail_follows_a_file_that_is_filled_slowly(tmp_path):
     assert file.path.read_text().count("\n") == 10
 
 
+def test_tail_goes_on_after_a_file_vanished(small_dump, monkeypatch):
+    listed = tail.files_if_any
+
+    def list_and_remove(directory):
+        files = listed(directory)
+        (directory / "2.jsonl").unlink(missing_ok=True)
+        return files
+
+    monkeypatch.setattr(tail, "files_if_any", list_and_remove)
+    steps = tail.written_steps(small_dump, 10, 0.01)
+    assert [next(steps)[0].step for _ in range(3)] == [1, 2, 10]
+    (small_dump / "11.jsonl").write_text('{"output": "o"}\n')
+    assert next(steps)[0].step == 11
+
+
 def test_query(run, small_dump):
     pytest.importorskip("duckdb")
     sql = "select step, avg(score) as mean from rollouts group by 1 order by 1"

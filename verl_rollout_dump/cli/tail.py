@@ -20,10 +20,10 @@ from verl_rollout_dump.cli.records import record_panel
 from verl_rollout_dump.reader import Dump, DumpFile, FieldNames, Row, open_dump
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 from verl_rollout_dump.reader.files import dump_files
-from verl_rollout_dump.reader.index import path_key
 
 EXAMPLE_LENGTH = 600  # characters of a text
 NO_SIGNAL = next(column for column in COLUMNS if column.name == "without_signal")
+_Content = tuple[Path, int, int]  # of a file: its path, size in bytes, time of change in ns
 QUIET = 2  # looks without a change after which a file counts as written
 
 
@@ -88,15 +88,27 @@ def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterato
     """
     files = open_dump(directory).files if seconds is None else files_if_any(directory)
     yield from deque(tasks_by_step(files), maxlen=lines)
-    told = {path_key(file.path) for file in files}
-    waiting: dict[tuple[str, int, int], int] = {}
+    told = set(_by_content(files))
+    waiting: dict[_Content, int] = {}
     while seconds is not None:
         time.sleep(seconds)
-        new = [file for file in files_if_any(directory) if path_key(file.path) not in told]
-        waiting = {key: waiting.get(key, 0) + 1 for key in (path_key(file.path) for file in new)}
-        ready = [file for file in new if waiting[path_key(file.path)] >= QUIET]
-        told |= {path_key(file.path) for file in ready}
-        yield from tasks_by_step(ready)
+        new = {content: file for content, file in _by_content(files_if_any(directory)).items() if content not in told}
+        waiting = {content: waiting.get(content, 0) + 1 for content in new}
+        ready = {content: file for content, file in new.items() if waiting[content] >= QUIET}
+        told |= ready.keys()
+        yield from tasks_by_step(list(ready.values()))
+
+
+def _by_content(files: list[DumpFile]) -> dict[_Content, DumpFile]:
+    """Return files by what changes with their content; files that were removed meanwhile are left out."""
+    found: dict[_Content, DumpFile] = {}
+    for file in files:
+        try:
+            status = file.path.stat()
+        except FileNotFoundError:  # superseded or removed since the folder was listed
+            continue
+        found[file.path, status.st_size, status.st_mtime_ns] = file
+    return found
 
 
 def tasks_by_step(files: list[DumpFile]) -> list[list[DumpFile]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,9 +139,3 @@ def index_or_problem(file: DumpFile, fields: FieldNames) -> FileIndex:
         rows = IndexRows()
         rows.add_problem(Problem(file.path, 0, 0, UNREADABLE, str(error)))
         return rows.finish()
-
-
-def path_key(path: Path) -> tuple[str, int, int]:
-    """Return name, size in bytes and modification time in ns: they differ after a file changed. Raises OSError."""
-    status = path.stat()
-    return path.name, status.st_size, status.st_mtime_ns
