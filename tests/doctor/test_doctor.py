@@ -6,12 +6,14 @@ import sys
 
 import pytest
 
+from verl_rollout_dump import RolloutDumpCallback
+
 pytest.importorskip("verl")
 pytestmark = pytest.mark.verl
 
 from verl_rollout_dump.doctor import checks  # noqa: E402
 from verl_rollout_dump.doctor.directory_check import directory_check  # noqa: E402
-from verl_rollout_dump.doctor.probe import Probe, run_probe  # noqa: E402
+from verl_rollout_dump.doctor.probe import Probe, run_probe, with_overrides  # noqa: E402
 
 TRAINERS = ["RayPPOTrainer", "PPOTrainer", "SeparateRayPPOTrainer", "OneStepOffRayTrainer", "FullyAsyncTrainer"]
 
@@ -33,7 +35,7 @@ def test_a_dump_that_works(tmp_path, monkeypatch):
     assert (done.returncode, told["ok"]) == (0, True), told
     names = [check["name"] for check in told["checks"]]
     assert names == [
-        *("verl", "hydra-core", "decoding", "way of loading", "plugin"),
+        *("verl", "hydra-core", "decoding", "loading", "plugin"),
         *(f"trainer {name}" for name in TRAINERS),
         *("config", "directory"),
     ]
@@ -53,26 +55,55 @@ def test_a_sweep_into_one_directory_is_found(sweep):
     (check,) = checks.directory_checks(probe)
     assert check.outcome == "wrong"
     assert check.found == f"2 jobs of the sweep would write to {shared}"
-    assert check.remedy.endswith("+rollout_dump=default rollout_dump/path=per_run")
+    assert check.remedy == "give each job its own: add rollout_dump/path=per_run"
     assert not shared.exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "said", "remedy"),
     [
-        (["+rollout_dump=defalt"], "Could not find 'rollout_dump/defalt'"),
-        (
-            ["+rollout_dump=default", "rollout_dump.serialization=str_fallback"],
-            "Did you mean rollout_dump/serialization=str_fallback?",
-        ),
-        (["+rollout_dump.writer.fsink=true"], "Did you mean 'rollout_dump.writer.fsync'?"),
-        (["trainer.rollout_dat_dir=x"], "Could not override 'trainer.rollout_dat_dir'"),
+        (["--config-name", "nope"], "MissingConfigException: Cannot find primary config 'nope'.", "give the --config-"),
+        (["trainer.rollout_dat_dir=x", "-m"], "Could not override 'trainer.rollout_dat_dir'", "Did you mean trainer."),
+        (["a=1", "--jsn"], "error: unrecognized arguments: --jsn", "leave out --jsn"),
     ],
 )
-def test_mistakes_of_the_command_line_are_told(arguments, said):
+def test_mistakes_of_the_command_line_are_told_by_verls_own_app(arguments, said, remedy):
     probe = run_probe(arguments)
-    wrong = [check for check in checks.config_checks(probe, arguments) if check.outcome == "wrong"]
-    assert len(wrong) == 1 and said in wrong[0].found
+    (wrong,) = checks.config_checks(probe, arguments)
+    assert wrong.outcome == "wrong" and said in wrong.found and wrong.remedy.startswith(remedy)
+
+
+def test_flags_may_stand_behind_the_overrides():
+    assert with_overrides(["a=1", "b=2", "-m"], ["x=3"]) == ["a=1", "b=2", "x=3", "-m"]
+    assert with_overrides(["-m", "--config-name", "ci"], ["x=3"]) == ["-m", "--config-name", "ci", "x=3"]
+    assert with_overrides(["--config-name=ci", "a=1"], ["x=3"]) == ["--config-name=ci", "a=1", "x=3"]
+
+
+def test_flags_of_hydra_go_through_the_command(monkeypatch, run):
+    given = []
+    monkeypatch.setattr("verl_rollout_dump.doctor.examine", lambda arguments: given.extend(arguments) or [])
+    assert run("doctor", "--config-name", "ci", "-m", "a=1", "--json").exit_code == 0
+    assert given == ["--config-name", "ci", "-m", "a=1"]
+
+
+def test_a_warning_is_not_taken_for_the_error():
+    stderr = "FutureWarning: Could not find Error handlers\n"
+    assert Probe([{"verl": "0.9.1", "plugin_loaded": True}], stderr).error() == ""
+    assert Probe([{"verl": "0.9.1"}, {"error": "ValueError: x"}], stderr).error() == "ValueError: x"
+    assert Probe([], "warning\nSegmentation fault\n").error() == "Segmentation fault"
+
+
+def test_without_the_plugin_nothing_is_said_of_trainers_that_were_not_loaded(monkeypatch):
+    monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "none")
+    probe = run_probe([])
+    (plugin,) = [checks.plugin_check(probe)]
+    assert (plugin.outcome, plugin.found) == ("wrong", "not loaded by `import verl`")
+    assert list(checks.seam_checks(probe)) == []
+
+
+def test_a_verl_that_cannot_be_imported():
+    check = checks.plugin_check(Probe([{"import_error": "ImportError: libcuda.so.1"}], "UserWarning: an Error\n"))
+    assert check.found == "`import verl` fails. ImportError: libcuda.so.1"
 
 
 def told(**node):
@@ -101,7 +132,7 @@ def test_a_remote_store_is_not_taken_for_a_folder(tmp_path, monkeypatch):
 
 
 def test_the_directory_is_left_as_it_was(tmp_path):
-    found, fault = directory_check(tmp_path / "a/b")
+    found, fault, _ = directory_check(tmp_path / "a/b")
     assert fault == "" and "one record written and read back" in found
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "1.jsonl").write_text('{"input": "theirs"}\n')
@@ -115,16 +146,16 @@ def test_the_directory_is_left_as_it_was(tmp_path):
         ("0.9.1", {}, "ok", "the entry point verl.plugins"),
         ("0.9.1", {"VERL_USE_EXTERNAL_PLUGINS": "none"}, "wrong", "VERL_USE_EXTERNAL_PLUGINS=none"),
         ("0.9.1", {"VERL_USE_EXTERNAL_PLUGINS": "other, verl_rollout_dump"}, "ok", "entry point"),
-        ("0.8.0", {}, "wrong", "verl 0.8.0 knows no plugins"),
+        ("0.8.0", {}, "wrong", "verl 0.8.0 does not load plugins by itself"),
         ("0.8.0", {"VERL_USE_EXTERNAL_MODULES": "x,verl_rollout_dump.plugin"}, "ok", "VERL_USE_EXTERNAL_MODULES"),
     ],
 )
-def test_the_way_of_loading(monkeypatch, verl, variables, outcome, said):
+def test_the_loading_check(monkeypatch, verl, variables, outcome, said):
     for name in ("VERL_USE_EXTERNAL_PLUGINS", "VERL_USE_EXTERNAL_MODULES"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    check = checks.way_of_loading(verl)
+    check = checks.loading_check(verl)
     assert check.outcome == outcome and said in check.found
 
 
@@ -144,7 +175,19 @@ def test_what_decodes(monkeypatch):
 
 
 def test_a_trainer_that_is_not_hooked():
-    seams = [{"trainer": "m.PPOTrainer", "hooked": False}, {"trainer": "m.Other", "hooked": None, "why": "no such"}]
+    seams = [
+        {"trainer": "m.PPOTrainer", "hooked": False, "why": "m.PPOTrainer.fit takes ('x',), expected ('self',)"},
+        {"trainer": "m.Other", "hooked": None, "why": "no such"},
+    ]
     found = list(checks.seam_checks(Probe([{"seams": seams}], "")))
     assert outcomes(found) == [("trainer PPOTrainer", "wrong"), ("trainer Other", "note")]
+    assert found[0].found.endswith("m.PPOTrainer.fit takes ('x',), expected ('self',)")
     assert checks.plugin_check(Probe([], "ImportError: x")).outcome == "wrong"
+
+
+def test_a_directory_in_which_a_run_is_writing(tmp_path):
+    with RolloutDumpCallback.from_config({"path": {"dir": str(tmp_path)}}):
+        (check,) = checks.directory_checks(told(path={"dir": str(tmp_path)}))
+    assert check.outcome == "wrong" and "another run is writing to " in check.found
+    (check,) = checks.directory_checks(told(path={"dir": str(tmp_path)}))
+    assert check.outcome == "ok"

@@ -62,7 +62,12 @@ def common_options(
 for command in COMMANDS:
     function = with_field_options(command.function)
     needs_arguments = any(p.default is p.empty for p in inspect.signature(function).parameters.values())
-    register = app.command(command.name, rich_help_panel=command.panel, no_args_is_help=needs_arguments)
+    register = app.command(
+        command.name,
+        rich_help_panel=command.panel,
+        no_args_is_help=needs_arguments,
+        context_settings=dict(command.settings),
+    )
     register(function)
 
 

@@ -5,7 +5,7 @@ The docstring of the function is its help; the modules import what is heavy insi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from verl_rollout_dump.cli import (
@@ -37,6 +37,7 @@ class Command(NamedTuple):
     name: str
     function: Callable[..., Any]
     panel: str
+    settings: Mapping[str, Any] = {}  # of click's context
 
 
 COMMANDS = (
@@ -50,7 +51,8 @@ COMMANDS = (
     Command("diff", diff.diff, LOOK),
     Command("check", check.check, VERIFY),
     Command("repair", repair.repair, VERIFY),
-    Command("doctor", doctor.doctor, VERIFY),
+    # the flags of Hydra go through: --config-name, -m
+    Command("doctor", doctor.doctor, VERIFY, {"ignore_unknown_options": True}),
     Command("schema", schema.schema, VERIFY),
     Command("query", query.query, EXPORT),
     Command("convert", convert.convert, EXPORT),

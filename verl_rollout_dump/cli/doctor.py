@@ -1,4 +1,4 @@
-"""`doctor`: would the dump of a training work?"""
+"""`doctor`: check whether the dump of a training would work."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether the dump of a training would work, and what to do where it would not.
+    """Check whether the dump of a training would work, and print what to do if it would not.
 
-    Looks at verl's version, at how the plugin is loaded, at every trainer's seam, at the config as verl composes it
-    with your arguments, and at the directory, into which one record is written and read back. Takes half a minute,
-    since verl is imported. Exit code 1 where a dump would not work. Flags of Hydra go behind `--`.
+    With verl: its version, how the plugin is loaded, every trainer, the config as verl composes it with your
+    arguments, and the directory, into which one record is written and read back. This takes half a minute, since
+    verl is imported. Without verl: what plain Python and TRL need. Exit code 1 if a dump would not work.
 
     Examples:
 
     verl-rollout-dump doctor trainer.rollout_data_dir=out
 
-    verl-rollout-dump doctor -- -m trainer.rollout_data_dir=out +rollout_dump=default rollout_dump/path=per_run
+    verl-rollout-dump doctor --config-name my_training trainer.rollout_data_dir=out
+
+    verl-rollout-dump doctor -m trainer.rollout_data_dir=out +rollout_dump=default rollout_dump/path=per_run
     """
     from verl_rollout_dump.doctor import examine
 

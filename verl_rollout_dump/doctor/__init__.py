@@ -1,7 +1,7 @@
-"""Would a user's dump work? Every check that can be made before a training is started.
+"""Check, before a training is started, whether its dump would work.
 
-The checks run verl's real config app in a process of its own, with the arguments that the user would give to
-`python -m verl.trainer.main_ppo`, so that what is found is what would happen.
+With verl the checks run its real config app in a process of its own, with the arguments that the user would give to
+`python -m verl.trainer.main_ppo`. Without verl they check what plain Python and TRL need.
 """
 
 from verl_rollout_dump.doctor.checks import Check, examine
