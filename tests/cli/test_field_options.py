@@ -31,6 +31,27 @@ def test_no_score_known(run, unknown):
     assert "without signal" not in run("tail", unknown).stdout
 
 
+@pytest.mark.parametrize("arguments", [["show", "--worst", 2], ["diff", "--step-a", 1, "--step-b", 1]])
+def test_an_order_by_unknown_scores_is_refused_with_the_reason(run, unknown, arguments):
+    command, *options = arguments
+    result = run(command, unknown, *options)
+    assert (result.exit_code, "no score is known: no field is a score" in result.stderr) == (2, True)
+
+
+def test_groups_without_scores_say_why(run, unknown):
+    shown = run("groups", unknown).stdout
+    assert "2 groups; no score is known: no field is a score" in shown
+    assert "without signal" not in shown
+
+
+def test_the_report_has_no_line_for_unknown_scores(run, unknown, tmp_path):
+    pytest.importorskip("vl_convert")
+    assert run("report", unknown, "-o", tmp_path / "r.html").exit_code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "no field is a score" in page
+    assert "<img" in page and 'alt="score' not in page and "Worst of" not in page
+
+
 def test_options_make_it_known(run, unknown):
     options = ("--score", "result.points", "--response", "text")
     (stats,) = json.loads(run("stats", unknown, "--json", *options).stdout)

@@ -14,6 +14,7 @@ from rich.text import Text
 from verl_rollout_dump.analysis.diff import KEYS, PromptChange, StepScores, prompt_changes, scored_records, step_scores
 from verl_rollout_dump.analysis.formatting import figure, one_line, printable
 from verl_rollout_dump.analysis.selection import select_steps
+from verl_rollout_dump.analysis.stats import why_no_scores
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory
 from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
@@ -55,6 +56,8 @@ def diff(
         for dump in (before, after):
             with progress_bar(f"indexing {dump.path.name}", dump.size) as advance:
                 dump.make_index(WORKERS, advance)
+            if why := why_no_scores(dump):
+                raise DumpReadError(f"{dump.path}: {why}")
         scored = [
             scored_records(dump, select_steps(dump, steps), by) for dump, steps in ((before, step_a), (after, step_b))
         ]

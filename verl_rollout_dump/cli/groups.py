@@ -11,6 +11,7 @@ from rich.text import Text
 from verl_rollout_dump.analysis.formatting import figure, one_line
 from verl_rollout_dump.analysis.groups import Group, groups_of_step
 from verl_rollout_dump.analysis.selection import select_steps
+from verl_rollout_dump.analysis.stats import why_no_scores
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps
 from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
@@ -53,6 +54,10 @@ def groups(
         silent = sum(group.has_signal is False for group in found)
         undecided = sum(group.has_signal is None for group in found)
         null = f", {undecided} with null scores" if undecided else ""
+        why = why_no_scores(dump) if undecided == len(found) and found else None
+        if why:
+            console().print(Text(f"{len(found)} groups; {why}"), soft_wrap=True)
+            return
         console().print(f"{len(found)} groups, {silent} without signal{null}; {len(shown[:limit])} shown")
 
 

@@ -10,6 +10,7 @@ import typer
 
 from verl_rollout_dump.analysis.formatting import LONGEST_SHOWN
 from verl_rollout_dump.analysis.selection import Selection, select_steps
+from verl_rollout_dump.analysis.stats import why_no_scores
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, Where
 from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
@@ -56,7 +57,8 @@ def show(
         raise DumpReadError("--index, --worst, --best and --random exclude each other; give one of them")
     with opened_dump(directory, fields) as dump:
         steps = select_steps(dump, step if step or index is None else "last")
-        index_for_scores(dump, worst or best)
+        if worst or best:
+            require_scores(dump)
         selection = Selection(steps, index, uid, worst, best, random, where)
         print_row = print_row_as_json if as_json else row_printer(None if full else LONGEST_SHOWN, dump.fields)
         rows = selection.rows(dump)
@@ -64,11 +66,12 @@ def show(
         report_limit(shown, rows, is_small=where is not None or uid is not None or dump.size < WORTH_COUNTING)
 
 
-def index_for_scores(dump: Dump, is_needed: int | None) -> None:
-    """Make the index with a progress bar, where records are to be ordered by score."""
-    if is_needed:
-        with progress_bar("indexing", dump.size) as advance:
-            dump.make_index(WORKERS, advance)
+def require_scores(dump: Dump) -> None:
+    """Build the index with a progress bar. Raises `DumpReadError` if no record has a score to order by."""
+    with progress_bar("indexing", dump.size) as advance:
+        dump.make_index(WORKERS, advance)
+    if why := why_no_scores(dump):
+        raise DumpReadError(why)
 
 
 def print_row_as_json(row: Row) -> None:

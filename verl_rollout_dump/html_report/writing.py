@@ -117,6 +117,8 @@ def extras(source: ReportSource) -> str:
 def examples(source: ReportSource) -> Iterator[str]:
     """The best and the worst records of the last step."""
     last = source.steps[-1]
+    if "score" in unknown_figures(source.stats):
+        return
     for title, selection in (
         ("Worst", Selection([last], worst=EXAMPLES)),
         ("Best", Selection([last], best=EXAMPLES)),
@@ -132,7 +134,7 @@ def changes(source: ReportSource) -> str:
     """The prompts whose scores changed most between the first and the last third of the steps."""
     third = max(1, len(source.steps) // 3)
     early, late = source.steps[:third], source.steps[-third:]
-    if len(source.steps) < 2:
+    if len(source.steps) < 2 or "score" in unknown_figures(source.stats):
         return ""
     found = prompt_changes(scored_records(source.dump, early, "prompt"), scored_records(source.dump, late, "prompt"))
     told = f"Steps {format_steps(early)} against {format_steps(late)}: {len(found)} prompts are in both."

@@ -10,7 +10,7 @@ for stats in step_stats(open_dump("outputs/rollouts")):
 from verl_rollout_dump.analysis.stats.collector import StepCollector, step_stats
 from verl_rollout_dump.analysis.stats.columns import COLUMNS, StatsColumn, legend, shown_columns
 from verl_rollout_dump.analysis.stats.figures import NumberSummary, StepStats, summarize
-from verl_rollout_dump.analysis.stats.unknown import unknown_figures
+from verl_rollout_dump.analysis.stats.unknown import unknown_figures, why_no_scores
 
 __all__ = [
     "COLUMNS",
@@ -23,4 +23,5 @@ __all__ = [
     "step_stats",
     "summarize",
     "unknown_figures",
+    "why_no_scores",
 ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from verl_rollout_dump.analysis.stats.figures import StepStats
-from verl_rollout_dump.reader import FieldNames, Record
+from verl_rollout_dump.reader import Dump, FieldNames, Record
 from verl_rollout_dump.reader.field_names import ABSENT, ROLES
 
 _FIELDS_SHOWN = 12
@@ -23,6 +25,14 @@ def why_unknown(fields: FieldNames, role: str, record: Record) -> str:
         looked_for = chosen or ", ".join(ROLES[role])
         return f"no field is a {role} (looked for {looked_for}); name one with --{role}. Fields: {_listed(record)}"
     return f"the {role} is {_described(value)}, not a number; name another field with --{role}"
+
+
+def why_no_scores(dump: Dump) -> str | None:
+    """Return why no record of a dump has a score; None if one has. Builds the index of all files."""
+    if np.isfinite(dump.columns("score")["score"]).any():
+        return None
+    row = next(dump.rows(), None)
+    return None if row is None else f"no score is known: {why_unknown(dump.fields, 'score', row.record)}"
 
 
 def _described(value: Any) -> str:
