@@ -161,7 +161,7 @@ def test_a_training_with_evaluations(make_trainer, tmp_path, read_strict):
     assert [record["eval_dataset"] for record in evaluated] == ["easy"] * 4 + ["hard"] * 4
     record = json.loads((tmp_path / "rollouts" / "run.json").read_bytes())
     assert (record["state"], record["attempts"][0]["steps"]) == ("complete", "1-2")
-    assert record["report"]["records_written"] == 16 + 8
+    assert record["report"]["records_written"] == 16
 
 
 def test_conversations_and_token_ids_in_a_training_that_raises(make_trainer, tmp_path, read_strict):
