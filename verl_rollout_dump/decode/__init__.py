@@ -1,14 +1,14 @@
-"""Token ids -> JSON text, fast, and always exactly what `tokenizer.decode` says.
+"""Turns token ids into JSON text, fast, and always exactly as `tokenizer.decode` does.
 
 The idea. In a byte-level or byte-fallback vocabulary every id stands for a fixed string of bytes, so decoding is
 joining. JSON escapes only ASCII bytes, and no ASCII byte occurs inside a UTF-8 sequence; so each piece can be
-escaped beforehand, and the joined pieces are the escaped text even where a token ends in the middle of a character.
+escaped in advance, and the joined pieces are the escaped text even if a token ends in the middle of a character.
 Joining millions of pieces is one loop in C (`native/join.c`), or a handful of numpy calls (`pieces_numpy.py`).
 
-What a table cannot know alone it asks: rows with an id it does not vouch for go through the tokenizer itself, rows
-cut inside a character are repaired as the tokenizer mends them. Whether a tokenizer may take the table is decided by
-comparing both on every id and on adversarial samples, never by its name; those that may not take the Rust
-`decode_batch` on a copy of their own, or `decode` row by row.
+Rows with an id that the table does not know go through the tokenizer itself, and rows that are cut inside a character
+are repaired as the tokenizer repairs them. A tokenizer's name never decides whether the table is used: both are
+compared on every id and on adversarial samples. Tokenizers that differ use the Rust `decode_batch` on a private copy,
+or `decode` row by row.
 """
 
 from verl_rollout_dump.decode.decoder import TextDecoder, text_decoder

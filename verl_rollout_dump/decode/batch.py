@@ -1,10 +1,10 @@
-"""The second way: the Rust tokenizer's `decode_batch`, on a copy of its own.
+"""The second decoder: the Rust tokenizer's `decode_batch`, on a private copy.
 
-The copy matters. `decode_batch` lets go of the GIL while it borrows the tokenizer; if the training thread meanwhile
+The copy matters. `decode_batch` releases the GIL while it borrows the tokenizer; if the training thread meanwhile
 sets truncation or padding on the same object (as `tokenizer(..., padding=True)` does), *that* thread gets
-`RuntimeError: Already borrowed`. `decode`, which the other ways use, holds the GIL and is safe.
+`RuntimeError: Already borrowed`. `decode`, which the other decoders use, holds the GIL and is safe.
 
-`TOKENIZERS_PARALLELISM=false` in the environment keeps it to one thread, as for every use of `tokenizers`.
+`TOKENIZERS_PARALLELISM=false` in the environment limits it to one thread, as every use of `tokenizers`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Choosing the way, by comparison: a way is taken if it says what `tokenizer.decode` says on every sample."""
+"""Chooses a decoder by comparison: the first one that agrees with `tokenizer.decode` on every sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from verl_rollout_dump.decode.vocabulary import read_vocabulary, rust_tokenizer
 
 
 class Decoder(Protocol):
-    """One way of decoding."""
+    """Decodes rows of token ids."""
 
     name: str
 
@@ -27,12 +27,12 @@ class Decoder(Protocol):
         """Return the text of `ids[i, starts[i]:stops[i]]` as the body of a JSON string, for every row i."""
 
 
-# What is compared: a sentence about it, the way (made late, since making it costs), the samples for it.
+# What is compared: its description, what makes the decoder (making one is expensive), and the samples.
 Candidate = tuple[str, Callable[[], Decoder], Iterable[list[Sample]]]
 
 
 class TextDecoder:
-    """Decodes rows of token ids; chooses its way when it is first asked, which takes some 0.5 s."""
+    """Decodes rows of token ids. The first call chooses the decoder, which takes about 0.5 s."""
 
     def __init__(self, tokenizer: Any, skip_special_tokens: bool) -> None:
         self._tokenizer, self._skip_special_tokens = tokenizer, skip_special_tokens
@@ -51,25 +51,25 @@ class TextDecoder:
             return self._prepared().json_rows(ids, starts, stops)
 
     def prepare(self) -> None:
-        """Choose the way now rather than at the first row."""
+        """Choose the decoder now rather than at the first row."""
         with self._lock:
             self._prepared()
 
     @property
     def method(self) -> str:
-        """The way chosen: `table`, `decode_batch` or `decode`."""
+        """The chosen decoder: `table`, `decode_batch` or `decode`."""
         with self._lock:
             return self._prepared().name
 
     @property
     def why(self) -> str:
-        """One sentence: why this way."""
+        """The reason for the choice, in one sentence."""
         self.prepare()
         return self._why
 
     @property
     def refused_ids(self) -> int:
-        """How many ids the tokenizer has refused."""
+        """The number of ids that the tokenizer has refused."""
         return self._each_row.refused_ids
 
     def _prepared(self) -> Decoder:
@@ -84,7 +84,7 @@ def text_decoder(tokenizer: Any, skip_special_tokens: bool = True) -> TextDecode
 
 
 def choose(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> tuple[Decoder, str]:
-    """Return the first way that agrees with the tokenizer, and why it is that one."""
+    """Return the first decoder that agrees with the tokenizer, and the reason for the choice."""
     reasons: list[str] = []
     try:
         for name, make, groups in candidates(tokenizer, skip_special_tokens, each_row):
@@ -96,11 +96,11 @@ def choose(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> tupl
     except BaseException as error:  # a tokenizer of another make may raise anything: it is decoded row by row
         raise_unless_refusal(error)
         reasons.append(f"the tokenizer could not be compared: {error!r}")
-    return each_row, "; ".join([*reasons, "no faster way is known for this tokenizer"])
+    return each_row, "; ".join([*reasons, "no faster decoder is known for this tokenizer"])
 
 
 def candidates(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> Iterator[Candidate]:
-    """Yield the ways worth comparing, the fastest first."""
+    """Yield the decoders that are worth comparing, the fastest first."""
     vocabulary = read_vocabulary(tokenizer)
     if vocabulary is None:
         return
@@ -127,7 +127,7 @@ def _clean_ups(tokenizer: Any) -> dict[str, TextChange | None]:
 
 
 def first_difference(way: Decoder, each_row: EachRow, groups: Iterable[list[Sample]]) -> str | None:
-    """Return the first sample on which the way differs from `tokenizer.decode`, in words; None if there is none."""
+    """Describe the first sample on which a decoder differs from `tokenizer.decode`; None if none differs."""
     for group in groups:
         answers = {tuple(sample): each_row.answer(sample) for sample in group}
         expected = {sample: answer for sample, answer in answers.items() if answer is not None}

@@ -1,7 +1,7 @@
-"""The last way down and the judge of the others: `tokenizer.decode`, one row at a time.
+"""The last decoder, with which the others are compared: `tokenizer.decode`, one row at a time.
 
-Ids that the tokenizer refuses (a Rust tokenizer raises on -100 and on ids beyond 32 bits) do not lose the row: what
-it accepts is decoded run by run, each refused id stands in the text as `<|id=-100|>` and is counted.
+An id that the tokenizer refuses (a Rust tokenizer raises on -100 and on ids beyond 32 bits) does not cost the row: the
+ids around it are decoded run by run, and the refused id appears in the text as `<|id=-100|>` and is counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Decode = Callable[[list[int]], str]
 
 
 def decode_function(tokenizer: Any, skip_special_tokens: bool) -> Decode:
-    """Return the tokenizer's own `decode` of one row; by way of its `batch_decode` where it has no other."""
+    """Return the tokenizer's `decode` of one row, or its `batch_decode` of one row if it has no `decode`."""
     if hasattr(tokenizer, "decode"):
         return partial(tokenizer.decode, skip_special_tokens=skip_special_tokens)
     return lambda row: tokenizer.batch_decode([row], skip_special_tokens=skip_special_tokens)[0]
@@ -34,13 +34,13 @@ def id_lists(ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[lis
 
 
 def raise_unless_refusal(error: BaseException) -> None:
-    """Let through what is no answer of the tokenizer. (A panic in Rust comes as a BaseException of PyO3's own.)"""
+    """Raise again what is not the tokenizer's refusal. (A panic in Rust is a BaseException of PyO3.)"""
     if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
         raise error
 
 
 class EachRow:
-    """Decodes by `tokenizer.decode`; never raises and loses nothing."""
+    """Decodes with `tokenizer.decode`. Never raises, and loses nothing."""
 
     name = "decode"
 
@@ -58,7 +58,7 @@ class EachRow:
         return json_text(self._run_by_run(row)) if answer is None else answer
 
     def answer(self, row: list[int]) -> bytes | None:
-        """Return what the tokenizer says, as the body of a JSON string; None where it raises."""
+        """Return the tokenizer's text as the body of a JSON string; None if it raises."""
         try:
             return json_text(self.decode(row))
         except BaseException as error:

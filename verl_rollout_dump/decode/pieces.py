@@ -1,4 +1,4 @@
-"""Joining millions of short byte strings, chosen by id: in C where that was built, else with numpy."""
+"""Joins millions of short byte strings, chosen by id: in C if it was built, otherwise with numpy."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 from verl_rollout_dump import native
 from verl_rollout_dump.decode.json_text import Row
 
-# Marks of pieces, as bits. A piece that begins or ends inside a character, and may leave its row no UTF-8: this one
-# the joining looks into, and leaves it only on rows that are none.
+# Marks of pieces, as bits. SPLIT: the piece begins or ends inside a character, so its row may not be UTF-8. Joining
+# checks this, and keeps the mark only on rows that are not UTF-8.
 SPLIT = native.SPLIT
-# A split piece that may complete a line separator, which then has to be escaped; in C it is looked whether it does.
+# A split piece that may complete a line separator, which must then be escaped; the C code checks whether it does.
 COMPLETES_SEPARATOR = native.COMPLETES_SEPARATOR
-# A piece that is not known: what it says has to be asked of the tokenizer.
+# An unknown piece: its row is decoded by the tokenizer.
 UNKNOWN = 4
 
 
 class Joined(NamedTuple):
-    """The rows, and the marks of all pieces of each, (n,) uint8; SPLIT only where the row is no UTF-8."""
+    """The rows, and the marks of all their pieces, (n,) uint8; SPLIT only if the row is not UTF-8."""
 
     rows: Sequence[Row]
     marks: np.ndarray
 
 
 class Pieces(Protocol):
-    """Byte strings without a zero byte, and their marks, by id. For one thread at a time."""
+    """Byte strings without a zero byte, and their marks, by id. Not safe for several threads at a time."""
 
     def join(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Joined:
         """Join the pieces of `ids[i, starts[i]:stops[i]]` for every row i.
 
-        `ids` is (n, length); the last piece stands for every id that is none of the others.
+        `ids` is (n, length); the last piece stands for every unknown id.
         """

@@ -1,4 +1,4 @@
-"""Joining pieces with the loop of `native/join.c`: a few processor cycles for each id."""
+"""Joins pieces with the loop of `native/join.c`: a few processor cycles per id."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from verl_rollout_dump.decode.pieces import Joined
 from verl_rollout_dump.native import HEAD, PIECE, Integers, NumberRows, PieceTable, Text, in_buffers, join_rows
 
-BYTES_PER_ID = 6  # of text, that there is room for
+BYTES_PER_ID = 6  # bytes of text that are reserved for an id
 
 
 class NativePieces:
-    """Pieces as join.c reads them."""
+    """Pieces in the form that join.c reads."""
 
     def __init__(self, library: CDLL, pieces: list[bytes], marks: list[int]) -> None:
         self._library = library

@@ -7,7 +7,7 @@
     byte-fallback, stripped     ... and Strip of one leading space           the same; the row loses one leading space
 
 (GPT-2, Llama-3, Qwen, DeepSeek, Mistral's tekken; byte-level read from GGUF; Gemma; Llama-2, Mistral 7B.) "Asked"
-means that rows with this token go through the tokenizer itself. A rule is a proposal: it counts only once its table
+means that rows with this token go through the tokenizer itself. A rule is a proposal: it is used only after its table
 has been compared with `tokenizer.decode`.
 """
 
@@ -43,7 +43,7 @@ def byte_level_or_itself(token: str) -> bytes:
 
 
 def byte_level_or_asked(token: str) -> bytes | None:
-    """As above; but a decoder that fuses first takes one foreign character as a reason to leave the whole row."""
+    """As above, but a decoder that fuses first leaves the whole row unchanged if it has one foreign character."""
     try:
         return None if token.startswith("<0x") else token.translate(_ALPHABET).encode("latin-1")
     except UnicodeEncodeError:
@@ -69,7 +69,7 @@ def without_leading_space(row: bytes) -> bytes:
 
 
 def on_bytes(change: Callable[[str], str]) -> RowChange:
-    """Return the change of a text as one of its bytes."""
+    """Turn a change of text into a change of bytes."""
     return lambda row: change(row.decode()).encode()
 
 
@@ -102,5 +102,5 @@ RULES = (
 
 
 def rules_for(steps: Steps | None) -> list[Rule]:
-    """Return the rules to try: the one described, or all of them where the tokenizer describes nothing."""
+    """Return the rules to try: the one that fits the decoder's steps, or all of them if the steps are unknown."""
     return [rule for rule in RULES if steps is None or rule.steps == steps]

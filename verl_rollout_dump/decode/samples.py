@@ -1,4 +1,4 @@
-"""What tokenizers are compared on: every id, and sequences chosen to tell apart decoders that nearly agree."""
+"""The samples on which decoders are compared: every id, and sequences that distinguish decoders that nearly agree."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BLOCK = 256
 
 
 def samples(vocabulary: Vocabulary, pieces: Sequence[bytes | None]) -> Iterator[list[Sample]]:
-    """Yield groups of samples, the most telling first. `pieces` are the proposed bytes of each id."""
+    """Yield groups of samples, the most discriminating first. `pieces` are the proposed bytes of each id."""
     dice = random.Random(0)
     ids = [token_id for token_id, piece in enumerate(pieces) if piece is not None]
     partial = [token_id for token_id, piece in enumerate(pieces) if piece and not is_whole(piece)]
@@ -68,7 +68,7 @@ def _spell(raw: bytes, by_piece: dict[bytes, int]) -> Sample:
 
 
 def _cut_characters(pieces: Sequence[bytes | None], partial: Sample, dice: random.Random) -> Iterator[Sample]:
-    """Bytes in no good order: how many U+FFFD a decoder makes of them is its own affair."""
+    """Return bytes that are not UTF-8, for which decoders differ in the number of U+FFFD."""
     of_byte = {piece[0]: token_id for token_id, piece in enumerate(pieces) if piece and len(piece) == 1}
     known = [of_byte[byte] for byte in BYTE_CLASSES if byte in of_byte]
     for ids in filter(None, (known, partial, known + partial)):

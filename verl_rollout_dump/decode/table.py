@@ -1,4 +1,4 @@
-"""The first way: a table of JSON-escaped bytes by id, made of a vocabulary and the rule that reads it."""
+"""The first decoder: a table of JSON-escaped bytes by id, made from a vocabulary and the rule that reads it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verl_rollout_dump.decode.vocabulary import Vocabulary
 
 
 def raw_pieces(vocabulary: Vocabulary, rule: Rule, skip_special_tokens: bool) -> list[bytes | None]:
-    """Return each id's bytes; empty for what is skipped, None for what has to be asked."""
+    """Return each id's bytes: empty for a skipped token, None for one that the tokenizer must decode."""
     pieces = [None if token is None else rule.piece(token) for token in vocabulary.tokens]
     for token_id in vocabulary.special if skip_special_tokens else ():
         pieces[token_id] = b""
@@ -31,19 +31,19 @@ def _marks(piece: bytes | None) -> int:
 
 
 def pieces_by_id(pieces: list[bytes], marks: list[int]) -> Pieces:
-    """Return what joins these pieces fastest here."""
+    """Return the fastest joiner that is available for these pieces."""
     return NumpyPieces(pieces, marks) if native.library is None else NativePieces(native.library, pieces, marks)
 
 
 class Table:
-    """Joins pieces; asks the tokenizer where they do not tell all."""
+    """Joins pieces; rows with unknown or broken pieces go through the tokenizer."""
 
     name = "table"
 
     def __init__(
         self, pieces: list[bytes | None], repair: RowChange | None, finishes: list[RowChange], fallback: EachRow
     ) -> None:
-        # One place behind the last id stands for every id outside the table.
+        # The place after the last id stands for every id outside the table.
         pieces = [*pieces, None]
         escaped = [escape_bytes(piece or b"") for piece in pieces]
         self._pieces = pieces_by_id(escaped, [_marks(piece) for piece in pieces])
@@ -65,7 +65,7 @@ class Table:
         return [asked.get(number, row) for number, row in enumerate(rows)] if asked else rows
 
     def _repaired(self, row: Row, marks: int) -> Row | None:
-        """Return the row as UTF-8 with all its separators escaped; None if it has to be asked."""
+        """Return the row as UTF-8 with all its separators escaped; None if the tokenizer must decode it."""
         if marks & UNKNOWN:
             return None
         if marks & SPLIT:

@@ -1,6 +1,7 @@
-"""What a tokenizer says about itself: its token strings, which are special, and how its decoder joins them.
+"""Reads what a tokenizer states about itself: its token strings, which of them are special, and the steps of its
+decoder.
 
-Nothing here is believed: it only proposes a table, which `decoder.py` then compares with `tokenizer.decode`.
+The statements are not trusted: they only propose a table, which `decoder.py` compares with `tokenizer.decode`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _DECODING_IGNORES = {"ByteLevel": {"add_prefix_space", "trim_offsets", "use_rege
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The tokens by id (None where there is none), and what is known of how they are decoded."""
+    """The tokens by id (None for a gap), and the known steps of decoding."""
 
     tokens: list[str | None]
     added: frozenset[int]
@@ -33,14 +34,14 @@ class Vocabulary:
 
 
 def rust_tokenizer(tokenizer: Any) -> Any | None:
-    """Return the `tokenizers.Tokenizer` inside a transformers tokenizer (or itself); None if there is none."""
+    """Return the `tokenizers.Tokenizer` inside a transformers tokenizer, or the tokenizer itself; None without one."""
     tokenizers = sys.modules.get("tokenizers")
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     return backend if tokenizers is not None and isinstance(backend, tokenizers.Tokenizer) else None
 
 
 def read_vocabulary(tokenizer: Any) -> Vocabulary | None:
-    """Read what the tokenizer tells; None where it has no vocabulary to tell."""
+    """Read the tokenizer's vocabulary; None if it has none."""
     backend = rust_tokenizer(tokenizer)
     if backend is not None:
         return _of_rust(backend)

@@ -1,7 +1,7 @@
-"""The loops that are written in C, where the package was installed with a C compiler or from a wheel.
+"""The loops that are written in C, available if the package was installed with a C compiler or from a wheel.
 
-They let go of the GIL while they run. Where the library is not there, numpy and orjson do the same work several times
-slower: whoever calls looks at `library` first, and keeps a way of its own.
+They release the GIL while they run. Without the library, numpy and orjson do the same work several times slower:
+callers check `library` first and have their own fallback.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ROOM, MOST_ROOM = 1 << 16, 1 << 21
 
 
 def load() -> ctypes.CDLL | None:
-    """Return the library; None where it was not built, or cannot be loaded here (which is logged)."""
+    """Return the library; None if it was not built, or cannot be loaded (which is logged)."""
     if sys.byteorder != "little":  # it puts digits together in words
         return None
     for path in (Path(__file__).with_name("library" + suffix) for suffix in EXTENSION_SUFFIXES):
@@ -59,7 +59,7 @@ def load() -> ctypes.CDLL | None:
 
 
 def declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
-    """Tell ctypes what the functions take and return."""
+    """Declare the arguments and results of the functions to ctypes."""
     for name, arguments in ARGUMENTS.items():
         function = getattr(loaded, name)
         function.argtypes, function.restype = arguments, COUNT
@@ -70,11 +70,11 @@ library = load()
 
 
 class NotFinite(ValueError):
-    """There are numbers that JSON cannot write."""
+    """Some numbers have no JSON form (NaN or an infinity)."""
 
 
 class NumberRows:
-    """Parts of the rows of an array (n, length): `numbers[i, starts[i]:stops[i]]`, as C walks through them."""
+    """Parts of the rows of an array (n, length): `numbers[i, starts[i]:stops[i]]`, as the C loops read them."""
 
     def __init__(self, numbers: Numbers, starts: Numbers, stops: Numbers, dtype: npt.DTypeLike) -> None:
         self.numbers = with_contiguous_rows(numbers.astype(dtype, copy=False))
@@ -85,27 +85,27 @@ class NumberRows:
 
     @property
     def total(self) -> int:
-        """How many numbers there are."""
+        """The total of the numbers in all parts."""
         return int((self.stops - self.starts).sum())
 
     def arguments(self, first: int) -> tuple[int, int, int, int, int]:
-        """Return what C is told of the rows from `first` on."""
+        """Return the arguments that describe the rows from `first` on to C."""
         numbers, starts, stops = self.numbers[first:], self.starts[first:], self.stops[first:]
         stride = numbers.strides[0] // numbers.itemsize
         return numbers.ctypes.data, stride, starts.ctypes.data, stops.ctypes.data, len(starts)
 
 
 def with_contiguous_rows(array: Numbers) -> Numbers:
-    """Return an (n, length) array as C can walk it: steps of one number within a row, of whole numbers between rows."""
+    """Return an (n, length) array whose layout C can read: adjacent numbers, rows at a multiple of them."""
     is_walkable = array.flags.aligned and (array.shape[1] < 2 or array.strides[1] == array.itemsize)
     return array if is_walkable and array.strides[0] % array.itemsize == 0 else np.array(array, order="C")
 
 
 def in_buffers(write: Callable[[int, Text, Integers], int], rows: int, room: int) -> list[memoryview]:
-    """Return the text of so many rows, as views of as few buffers as they need.
+    """Return the text of a number of rows, as views of as few buffers as possible.
 
-    `write(first, text, ends)` writes the rows from `first` on into `text`, and where each ends into `ends`; it returns
-    how many found room. `room` is how many bytes all may need; of one row it may be too little.
+    `write(first, text, ends)` writes the rows from `first` on into `text`, and their ends into `ends`; it returns how
+    many rows fitted. `room` is the expected number of bytes of all rows; it may be too small for one row.
     """
     views: list[memoryview] = []
     room = min(ROOM + room, MOST_ROOM)
@@ -119,7 +119,7 @@ def in_buffers(write: Callable[[int, Text, Integers], int], rows: int, room: int
 
 
 class PieceTable(NamedTuple):
-    """All pieces, the last of which stands for every id that is none of the others."""
+    """All pieces; the last one stands for every unknown id."""
 
     pieces: npt.NDArray[np.void]  # (n,) of PIECE
     content: bytes  # their bytes, one behind the other, and HEAD more
@@ -129,9 +129,9 @@ class PieceTable(NamedTuple):
 def join_rows(
     lib: ctypes.CDLL, ids: NumberRows, first: int, table: PieceTable, text: Text, ends: Integers, marks: Text
 ) -> int:
-    """Join the pieces of each row of int64 ids from `first` on; return how many rows found room in `text`.
+    """Join the pieces of each row of int64 ids from `first` on; return how many rows fitted into `text`.
 
-    Writes where each ends in `text`, and the marks of its pieces together, SPLIT only where it is no UTF-8.
+    Writes the end of each row in `text`, and the combined marks of its pieces; SPLIT only if the row is not UTF-8.
     """
     pieces, content, starts = table
     table_arguments = pieces.ctypes.data, len(pieces) - 1, content, starts.ctypes.data
@@ -157,7 +157,7 @@ def scale_of(unit: Fraction, q: int) -> tuple[int, tuple[int, int], int, int]:
 def scales() -> npt.NDArray[np.void]:
     """Return the scale of each exponent of a float32, by its eight bits; then those of powers of two.
 
-    Of a power of two the neighbour below is only half as far.
+    The neighbour below a power of two is only half as far away.
     """
     exponents = [max(bits, 1) - 150 for bits in range(256)]
     units = [(distance * Fraction(2) ** q, q) for distance in (Fraction(1), Fraction(3, 4)) for q in exponents]
@@ -165,14 +165,14 @@ def scales() -> npt.NDArray[np.void]:
 
 
 def write_integers(lib: ctypes.CDLL, rows: NumberRows, first: int, text: Text, ends: Integers) -> int:
-    """Write each row of int64 from `first` on as a JSON array, as many as find room; return how many."""
+    """Write each row of int64 from `first` on as a JSON array; return how many rows fitted."""
     return int(lib.write_integers(*rows.arguments(first), text.ctypes.data, text.size, ends.ctypes.data))
 
 
 def write_floats(lib: ctypes.CDLL, rows: NumberRows, first: int, text: Text, ends: Integers) -> int:
-    """Write each row of float32 likewise, in the fewest digits that read back as the same.
+    """Write each row of float32 likewise, with the fewest digits that read back to the same value.
 
-    Raises `NotFinite`: JSON has no infinities, and nothing that is not a number.
+    Raises `NotFinite` for NaN and the infinities.
     """
     places = text.ctypes.data, text.size, ends.ctypes.data
     done = int(lib.write_floats(*rows.arguments(first), scales().ctypes.data, *places))
@@ -182,9 +182,9 @@ def write_floats(lib: ctypes.CDLL, rows: NumberRows, first: int, text: Text, end
 
 
 def nonzero_bounds(lib: ctypes.CDLL, mask: Numbers) -> tuple[Integers, Integers]:
-    """Return where the nonzero part of each row of a mask (n, length) begins and ends; 0, 0 where there is none.
+    """Return where the nonzero part of each row of a mask (n, length) begins and ends; 0, 0 for a row of zeros.
 
-    The mask is of whole numbers or bools.
+    The mask holds integers or bools.
     """
     mask = with_contiguous_rows(mask)
     n, length = mask.shape

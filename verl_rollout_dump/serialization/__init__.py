@@ -1,12 +1,12 @@
-"""Values of any type to strict JSON: converted once, in full, and accounted for.
+"""Converts values of any type to strict JSON: once, completely, and with a report.
 
     report = ConversionReport()
     column = Serializer(SerializationConfig()).convert_column("acc", np.array([True, False]), report)
     line = encode_record({"acc": column[0]})
 
-`table.py` is the table of rules and `docs/conversion.md` what it comes to. Two strategies: `early_convert` keeps
-types (verl-project/verl#6167), `str_fallback` writes `str()` of what JSON does not know (verl-project/verl#6062),
-never invalid JSON and never silently. Foreign libraries are recognised by name and never imported.
+`table.py` is the table of rules, and `docs/conversion.md` documents it. There are two strategies: `early_convert` keeps
+types (verl-project/verl#6167), and `str_fallback` writes `str()` of what JSON does not know (verl-project/verl#6062).
+Neither writes invalid JSON or loses anything silently. Foreign libraries are recognised by name and never imported.
 """
 
 from verl_rollout_dump.serialization.markers import decode_markers

@@ -1,4 +1,4 @@
-"""Arrays of numbers, all at once: numpy's own, and those of torch once they are numpy's.
+"""Converts whole arrays of numbers, of numpy and of torch.
 
 A float is written as the shortest decimal that reads back to the same value of its own dtype: float32 by orjson,
 which prints them so; float16 by numpy, once per bit pattern.
@@ -33,7 +33,7 @@ def exact(context: Context, array: np.ndarray, node: Node, name: str, record_of:
 
 
 def floats(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
-    """Return floats; what is not finite is replaced and counted."""
+    """Return floats; NaN and the infinities are replaced and counted."""
     finite = np.isfinite(array)
     shortest = SHORTEST.get(array.dtype.itemsize)
     if shortest is None:
@@ -48,7 +48,7 @@ def floats(context: Context, array: np.ndarray, node: Node, name: str, record_of
 def replace_non_finite(
     context: Context, flat: list[Any], array: np.ndarray, where: np.ndarray, node: Node, name: str, record_of: RecordOf
 ) -> None:
-    """Put into `flat` what stands for the numbers of `array` that are not finite."""
+    """Replace in `flat` the numbers of `array` that are not finite."""
     record, values = context.record, array.ravel()
     for position in np.flatnonzero(where.ravel()).tolist():
         context.record = record_of(position)
@@ -70,7 +70,7 @@ def shortest_singles(array: np.ndarray) -> Any:
 
 
 def shortest_halves(array: np.ndarray) -> Any:
-    """Return float16 as nested lists of the shortest doubles: each bit pattern is spelled once."""
+    """Return float16 as nested lists of the shortest doubles; each bit pattern is formatted once."""
     bits = np.ascontiguousarray(array, dtype=np.float16).view(np.uint16)
     patterns, places = np.unique(bits, return_inverse=True)
     spelled = np.array([float(str(half)) for half in patterns.view(np.float16)], dtype=np.float64)
@@ -92,7 +92,7 @@ def longdoubles(context: Context, array: np.ndarray, node: Node, name: str, reco
 
 
 def longdouble(context: Context, number: np.longdouble, node: Node, name: str) -> JsonValue:
-    """Return one number of extended precision: a float if it is one, all digits if not, its text out of range."""
+    """Return one number of extended precision: a float if it fits, else all digits, or text if it is out of range."""
     with np.errstate(over="ignore", under="ignore"):
         double = float(number)
     if double == number or not np.isfinite(number):

@@ -1,9 +1,9 @@
 """Columns of nested dicts and lists, converted key by key instead of row by row.
 
-Reward functions return the same dict for every rollout, with other numbers in it. Such a column is taken apart
-into one list per key (and per item of its lists), each is converted whole, and the rows are put together again.
-`survey` first looks whether that comes to what the walk would do: only exact dicts with plain keys, exact lists,
-and atoms, which cannot refer back to anything. Whatever else there is makes it return None, and the walk does it.
+Reward functions return the same dict for every rollout, with different numbers. Such a column is split into one list
+per key (and per item of its lists), each list is converted as a whole, and the rows are assembled again. `survey` first
+checks that the result is the same as that of `Conversion`: the column holds only exact dicts with plain keys, exact
+lists, and atoms, which cannot refer back to anything. Otherwise it returns None, and `Conversion` does the work.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ Shape: TypeAlias = "Atoms | Table | Nested | Groups"
 
 
 def survey(context: Context, values: list[Any], depth: int, ancestors: frozenset[int]) -> Shape | None:
-    """Return how to convert values at once, None if they must be walked through one by one.
+    """Return how to convert values as a whole; None if they must be converted one by one.
 
     `ancestors` are the identities of all containers around them, in any row: one that is met again may be a cycle.
     """

@@ -1,4 +1,4 @@
-"""Whole columns: how the rows of a batch are taken out of what the trainer holds them in."""
+"""Converts whole columns, whatever container holds their rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from verl_rollout_dump.serialization.values import ConversionError, JsonValue
 
 
 def column(context: Conversion, values: Any, node: Node) -> list[JsonValue]:
-    """Return the n rows of a column as JSON-ready values, whatever holds them and whatever they raise."""
+    """Return the n rows of a column as JSON-ready values, for any container and any error of a row."""
     try:
         return column_at_once(context, values, node)
     except ConversionError:
         raise
-    except Exception:  # some row is worse than any rule allows for: each is tried alone, and marked if it raises
+    except Exception:  # a row breaks the whole column: each row is converted alone, and marked if it raises
         return column_of_suspects(context, values, node)
 
 
@@ -49,7 +49,7 @@ def column_of_suspects(context: Conversion, values: Any, node: Node) -> list[Jso
 
 
 def column_of_list(context: Conversion, values: list[Any], node: Node) -> list[JsonValue]:
-    """Return the values of a list, which is the walk's own."""
+    """Return the values of a list that belongs to the conversion."""
     if not lists.ATOMS.issuperset(map(type, values)):
         shape = column_shapes.survey(context, values, 0, frozenset())
         if shape is not None:
@@ -58,7 +58,7 @@ def column_of_list(context: Conversion, values: list[Any], node: Node) -> list[J
 
 
 def itself(place: int) -> int:
-    """Return the record of a row of a column: that of its place."""
+    """Return the record of a row of a column, which is its place."""
     return place
 
 
@@ -92,7 +92,7 @@ def column_of_tensor(context: Conversion, values: Any, node: Node) -> list[JsonV
 
 
 def column_of_data(context: Conversion, values: Any, node: Node) -> list[JsonValue]:
-    """Return the rows of what has a `tolist` that takes nothing apart but itself."""
+    """Return the rows of a container whose `tolist` leaves its rows as they are."""
     return column_of_list(context, list(values.tolist()), node)
 
 
@@ -117,7 +117,7 @@ def column_of_cells(context: Conversion, values: Any, node: Node) -> list[JsonVa
 
 
 def fits(context: Conversion, array: np.ndarray) -> bool:
-    """Say whether the rows of an array are written in full, and as numbers."""
+    """Return whether the rows of an array are written completely and as numbers."""
     if Strategy(context.config.strategy) is Strategy.str_fallback:
         return False
     limit = context.max_elements

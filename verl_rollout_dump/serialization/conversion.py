@@ -1,8 +1,8 @@
-"""The walk over a value: from a foreign value to a JSON-ready one, counting on the way.
+"""Converts a foreign value to a JSON-ready one, and counts what it converts.
 
-Speed is decided here. A value whose exact type JSON has, and that passes one check in C (`PLAIN`), is taken as it
-is; lists of one plain type are checked and copied whole; everything else costs one look-up of its type. All state
-is in the walk, so that one serializer may be used by several threads.
+Speed is decided here. A value whose exact type JSON has, and that passes one check in C (`plain`), is used as it is;
+lists of one plain type are checked and copied as a whole; everything else costs one look-up of its type. All state is
+in the `Conversion`, so several threads may use one serializer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from verl_rollout_dump.serialization.values import ConversionError, JsonValue
 
 
 class Conversion:
-    """One conversion, of a value or of a column; `record` is the index of the row it is at."""
+    """One conversion of a value or of a column; `record` is the number of the current row."""
 
     __slots__ = ("active", "book", "entries", "field", "max_depth", "max_elements", "plain", "record", "whole")
 
@@ -34,8 +34,8 @@ class Conversion:
         self.entries: dict[type[Any], Entry] = book.entries
         self.max_depth: int = book.config.max_depth
         self.max_elements: int | None = book.config.max_elements
-        # The identities of the containers that are being converted: whatever is met again in there is a cycle,
-        # while the same object twice beside itself is not (BerriAI/litellm#31427).
+        # The identities of the containers that are being converted. Meeting one of them again is a cycle; the same
+        # object twice in one container is not (BerriAI/litellm#31427).
         self.active: set[int] = set()
 
     def value(self, value: Any, node: Node, depth: int) -> JsonValue:
@@ -46,7 +46,7 @@ class Conversion:
         return self.convert(value, node, depth)
 
     def convert(self, value: Any, node: Node, depth: int) -> JsonValue:
-        """Return a value by the rule of its type. Whatever the value raises becomes a marker."""
+        """Return a value by the rule of its type. A value that raises becomes a marker."""
         entry = self.entries.get(type(value)) or self.book.learn(type(value))
         if entry.counted:
             tally = node.tallies.get(entry.key) or node.tally(entry.key, self.record)
@@ -77,7 +77,7 @@ class Conversion:
             return self.failed(entry, value, error, node)
 
     def guarded(self, value: Any, node: Node, depth: int) -> JsonValue:
-        """Return a value as JSON-ready, a marker even where its very type raises (a metaclass may, at `hash()`)."""
+        """Return a value as JSON-ready, or a marker if even its type raises (a metaclass may, in `hash()`)."""
         try:
             return self.value(value, node, depth)
         except ConversionError:
@@ -119,11 +119,11 @@ class Conversion:
         return out
 
     def here(self, place: int) -> int:
-        """Return the record that the walk is at, whatever the place of an item in a list."""
+        """Return the number of the current record, for any place in a list."""
         return self.record
 
     def note(self, happened: Rule, name: str, node: Node, count: int = 1) -> None:
-        """Count what befell a value of a type."""
+        """Count an outcome of a value of a type."""
         node.count(kind_of(name, happened), self.record, count)
 
     def non_finite(self, number: float, name: str, node: Node) -> JsonValue:
@@ -160,7 +160,7 @@ class Conversion:
         return markers.marker(name, f"longer than max_chars {limit}", {"length": len(data)})
 
     def circular(self, entry: Entry, node: Node) -> JsonValue:
-        """Return what stands where a value holds itself."""
+        """Return what is written if a value contains itself."""
         self.note(outcomes.CIRCULAR, entry.type_name, node)
         return markers.CIRCULAR
 
@@ -188,7 +188,7 @@ class Conversion:
         return markers.marker(entry.type_name, reason, entry.extent(value))
 
     def failed(self, entry: Entry, value: Any, error: Exception, node: Node) -> JsonValue:
-        """Return the marker of a value that raised; what its text says may differ from run to run."""
+        """Return the marker of a value that raised. The error's text is left out: it may differ from run to run."""
         problem = f"conversion raised {type_name(type(error))}"
         if self.book.raises_unknown:
             raise self.error(node, entry.type_name, problem, outcomes.FAILED.instead) from error
@@ -212,12 +212,12 @@ class Conversion:
         return self.text(without_addresses(str.__str__(text(value))), name, node)
 
     def error(self, node: Node, name: str, problem: str, instead: str) -> ConversionError:
-        """Return the error for a value that the config does not let pass."""
+        """Return the error for a value that the config does not accept."""
         return ConversionError(self.field, node.path, self.record, name, problem, instead)
 
 
 def known_extent(entry: Entry, value: Any) -> dict[str, JsonValue]:
-    """Return the extent of a value that raised before, nothing if it raises here too: its marker says so already."""
+    """Return the extent of a value that raised before; nothing if it raises again."""
     try:
         return entry.extent(value)
     except Exception:

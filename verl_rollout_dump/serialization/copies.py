@@ -1,7 +1,7 @@
-"""Columns that are copied now and converted later, on another thread: the copy is the small part of the work.
+"""Columns that are copied now and converted later on the writing thread; copying is the smaller part of the work.
 
-A copy shares nothing that a trainer may still change. Arrays and tensors are copied; plain dicts and lists are down
-to the atoms in them. Everything else only its conversion can copy.
+A copy shares nothing that a trainer may still change. Arrays and tensors are copied; plain dicts and lists are copied
+down to their atoms. Any other column can only be copied by converting it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONTAINERS = SURVEYED - ATOMS
 
 
 def copied(values: Any, config: SerializationConfig) -> Any:
-    """Return a copy of a column that converts to the same; None where only conversion can make one."""
+    """Return a copy of a column that converts to the same values; None if it must be converted instead."""
     copier = COPIERS.get(type(values))
     if copier is not None:
         return copier(values, config)
@@ -35,9 +35,9 @@ def copied_list(values: list[Any] | tuple[Any, ...], config: SerializationConfig
 
 
 def deep_copy(values: list[Any], depth: int, max_elements: int | None) -> list[Any] | None:
-    """Return a list with copies of all dicts and lists in it, `depth` deep; the same list where it holds atoms alone.
+    """Return a list with copies of all dicts and lists in it, `depth` deep; the same list if it holds only atoms.
 
-    None where it holds anything else, or where dicts have keys that are no text.
+    Returns None if it holds anything else, or if a dict has keys that are not text.
     """
     kinds = set(map(type, values))
     if kinds <= ATOMS:
@@ -70,7 +70,7 @@ def put_back(values: list[Any], items: list[Any], of_dicts: int) -> list[Any]:
 
 
 def copied_array(values: np.ndarray, config: SerializationConfig) -> Any:
-    """Return a copy of an array; of one of objects side by side, a list."""
+    """Return a copy of an array; a list for an array of objects."""
     if values.dtype.kind == "O" and values.ndim == 1:
         return copied_list(values.tolist(), config)
     return None if values.dtype.hasobject else values.copy()
@@ -81,7 +81,7 @@ def copied_tensor(values: Any) -> Any:
     return None if values.is_nested or values.is_meta else values.detach().clone()
 
 
-# By the exact type that holds the rows: a type made of one of these may have ways of its own.
+# By the exact type that holds the rows: a subclass may behave differently.
 COPIERS: dict[type[Any], Callable[[Any, SerializationConfig], Any]] = {
     list: copied_list,
     tuple: copied_list,

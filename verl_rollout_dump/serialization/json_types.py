@@ -1,7 +1,6 @@
-"""What JSON knows itself, subclasses included: None, bool, int, float, str, list, tuple, dict.
+"""The types that JSON has, subclasses included: None, bool, int, float, str, list, tuple, dict.
 
-Values are taken out of the builtin they are made of (`dict.items(value)`), not by the methods of a subclass,
-which may do anything.
+Values are read through the built-in base class (`dict.items(value)`), because a subclass may override its methods.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.type_names import type_name
 from verl_rollout_dump.serialization.values import JsonValue
 
-# What orjson writes as a number, and what a reader with doubles can take for one at all.
+# The integers that orjson writes, and those within the range of a double.
 WORD = range(-(2**63), 2**64)
 DOUBLE = range(-int(sys.float_info.max), int(sys.float_info.max) + 1)
 
@@ -27,7 +26,7 @@ def unchanged(context: Context, value: Any, node: Node, depth: int) -> JsonValue
 
 
 def integer(context: Context, value: int, node: Node, depth: int) -> JsonValue:
-    """Return an integer of any size: exact digits as far as JSON readers go (ijl/orjson#301), else its marker."""
+    """Return an integer of any size: exact digits up to the range of a double (ijl/orjson#301), otherwise a marker."""
     number = int.__int__(value)
     if number in WORD:
         return number

@@ -1,7 +1,7 @@
-"""Keys of objects: JSON has text only (danforthcenter/plantcv#1938, python/cpython#119984).
+"""Keys of objects, which are text in JSON (danforthcenter/plantcv#1938, python/cpython#119984).
 
-A key that is no text is converted like a value and then spelled: 2, 0.5, true and null as JSON writes them, a
-tuple as Python writes it, anything else as its JSON text. A key that is taken gets a suffix: `1`, `1__2`, `1__3`.
+A key that is not text is converted like a value and then written as text: 2, 0.5, true and null as in JSON, a tuple as
+in Python, anything else as its JSON text. A key that occurs already gets a suffix: `1`, `1__2`, `1__3`.
 A key of text is never cut, whatever `max_chars` says.
 """
 
@@ -106,13 +106,13 @@ def as_float(key: Any) -> float:
 
 
 def repr_of_non_finite(context: Context, number: float, key: Any, node: Node) -> str:
-    """Return NaN or an infinity by its name: as a key it is text anyway."""
+    """Return NaN or an infinity by its name, since a key is text anyway."""
     context.number(number, type_name(type(key)), uncounted(node))  # raises where the config says so
     return non_finite_text(number)
 
 
 def uncounted(node: Node) -> Node:
-    """Return a place that is in no report: what befalls a key is counted as one conversion of a key."""
+    """Return a place outside of the report: the conversion of a key is counted once, as a key."""
     return Node(node.path, [])
 
 

@@ -1,4 +1,4 @@
-"""Lists of one exact type, checked and converted whole, without a step of Python per item."""
+"""Converts lists of one exact type as a whole, without a Python step per item."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def integers(context: Context, items: list[int], node: Node, record_of: RecordOf
 
 
 def floats(context: Context, items: list[float], node: Node, record_of: RecordOf) -> list[float] | None:
-    """Return floats that are finite, as their sum then is (or overflows, which costs only time)."""
+    """Return floats if their sum is finite, since then all of them are (an overflow only costs time)."""
     return items if math.isfinite(sum(items)) else None
 
 
@@ -77,7 +77,7 @@ ATOMS = frozenset(WITH_NUMPY)
 
 
 def one_by_one(context: Context, items: list[Any], node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
-    """Return the items of a list, which is the walk's own: whole if all are of one type that allows it."""
+    """Return the items of a list that belongs to the conversion: as a whole if they have one type that allows it."""
     kinds = set(map(type, items))
     if len(kinds) == 1:
         whole = context.whole.get(kinds.pop())
@@ -98,8 +98,8 @@ def one_by_one(context: Context, items: list[Any], node: Node, depth: int, recor
 def plain_checks(config: SerializationConfig) -> dict[type[Any], Callable[[Any], object]]:
     """Return, for each exact type that JSON has, the check after which a value is taken as it is.
 
-    All are C functions but for the length of text; what is not plain goes by its rule. `type` is one that says
-    yes to everything.
+    All checks are C functions, except for the length of text. A value that fails its check follows the rule of its
+    type. `type` accepts everything.
     """
     limit = config.max_chars
     short_ascii: Callable[[str], object] = (

@@ -17,7 +17,7 @@ from verl_rollout_dump.serialization.values import JsonValue
 
 
 def ndarray(context: Context, value: np.ndarray, node: Node, depth: int) -> JsonValue:
-    """Return an array as nested lists, whatever its dtype; one without axes as its value (verl-project/verl#5810)."""
+    """Return an array of any dtype as nested lists; an array without axes as its value (verl-project/verl#5810)."""
     array = np.asarray(value)
     if depth + array.ndim - 1 > context.max_depth:
         return context.too_deep(value, node)
@@ -55,7 +55,7 @@ def nested_records(context: Context, value: Any, node: Node, depth: int) -> Json
 
 
 def missing(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
-    """Return what stands for a missing value."""
+    """Return null for a missing value."""
     return None
 
 

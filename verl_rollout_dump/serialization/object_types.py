@@ -54,7 +54,7 @@ def secret(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
 
 
 def omegaconf_dict(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
-    """Return a DictConfig with its interpolations resolved; one that cannot be is a marker, the rest survives."""
+    """Return a DictConfig with its interpolations resolved; one that cannot be resolved becomes a marker."""
     if value._is_none():
         return None
     return context.pairs([(key, resolved(context, value, key, node)) for key in value], node, depth)
@@ -68,7 +68,7 @@ def omegaconf_list(context: Context, value: Any, node: Node, depth: int) -> Json
 
 
 class Unresolved:
-    """Stands for a value of OmegaConf that has none."""
+    """A value of OmegaConf that is missing or cannot be resolved."""
 
     def __init__(self, reason: str, text: str) -> None:
         self.reason = reason
@@ -76,7 +76,7 @@ class Unresolved:
 
 
 def resolved(context: Context, config: Any, key: Any, node: Node) -> Any:
-    """Return a value of a config, or what says why there is none."""
+    """Return a value of a config, or the reason why it has none."""
     omegaconf = sys.modules["omegaconf"]
     if omegaconf.OmegaConf.is_missing(config, key):
         return Unresolved("a mandatory value that is missing", "???")
@@ -87,7 +87,7 @@ def resolved(context: Context, config: Any, key: Any, node: Node) -> Any:
 
 
 def unresolved(context: Context, value: Unresolved, node: Node, depth: int) -> JsonValue:
-    """Return the marker of a value of OmegaConf that has none."""
+    """Return the marker of a missing or unresolved value of OmegaConf."""
     return markers.marker("omegaconf", value.reason, {"text": context.text(value.text, "str", node)})
 
 
@@ -128,15 +128,15 @@ def image(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
 
 
 def unknown_marker(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
-    """Return the marker of a value that no rule knows."""
+    """Return the marker of a value without a rule."""
     return markers.marker(type_name(type(value)), "no rule for this type", {})
 
 
 def unknown_text(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
-    """Return the text of a value that no rule knows."""
+    """Return the text of a value without a rule."""
     return context.stringified(str, value, type_name(type(value)), node)
 
 
 def unknown_error(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
-    """Raise: the config wants no value that no rule knows."""
+    """Raise `ConversionError`: the config forbids values without a rule."""
     raise context.error(node, type_name(type(value)), "no rule for this type", outcomes.UNKNOWN_TEXT.instead)

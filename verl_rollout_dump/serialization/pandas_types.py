@@ -38,9 +38,9 @@ def frame(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
 
 
 def cells(value: Any) -> list[Any]:
-    """Return the items of a series, an index or an extension array; what is missing in it is None.
+    """Return the items of a series, an index or an extension array; missing items are None.
 
-    pandas stands NaN for missing text and categories; in a column of floats, NaN stays the number it is.
+    pandas uses NaN for missing text and categories; in a column of floats, NaN remains a number.
     """
     items = list(value.tolist())
     if isinstance(value.dtype, np.dtype):
@@ -49,7 +49,7 @@ def cells(value: Any) -> list[Any]:
 
 
 def has_default_index(value: Any) -> bool:
-    """Say whether the rows are numbered 0 to n-1, which says nothing that a list does not."""
+    """Return whether the rows are numbered 0 to n-1, so that a list says as much."""
     index = value.index
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 

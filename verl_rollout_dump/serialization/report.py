@@ -1,8 +1,8 @@
 """What was converted: counts by field, place inside the value, type and rule.
 
-The places form a tree, which a conversion walks down beside the value, so that counting costs a look-up and no
-path is spelled out before somebody asks. The tree is bounded: keys beyond `CHILDREN` at one place are folded into
-`*`, places beyond `PLACES` in one field into `**`.
+The places form a tree, which a conversion descends together with the value. So counting costs one look-up, and paths
+are built only when the report is read. The tree is bounded: keys beyond `CHILDREN` at one place are counted as `*`,
+places beyond `PLACES` in one field as `**`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BY_TYPE = {rule.name for rule in (FAILED, STRINGIFIED, UNKNOWN_MARKER, UNKNOWN_T
 
 @dataclass(frozen=True)
 class ConversionWarning:
-    """What must be said of one field and one rule: the values read back are not those that were returned."""
+    """A warning about one field and one rule: the values that are read back differ from those that were returned."""
 
     field: str
     rule: str
@@ -35,7 +35,7 @@ class ConversionWarning:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells whether a warning of this kind was given before."""
+        """The identity of this kind of warning."""
         return (self.field, self.rule, *(self.types if self.rule in BY_TYPE else ()))
 
 
@@ -81,10 +81,10 @@ class ConversionReport:
         ]
 
     def warnings(self) -> list[ConversionWarning]:
-        """Return what must be warned about; what loses nothing is not among it.
+        """Return a warning for every conversion that loses something.
 
-        There is one warning per field and rule, and per type where the type is what is wrong (a type that no rule
-        knows, or that became text). `warning.key` tells whether one of its kind was given before.
+        There is one warning per field and rule, and per type if the type is the problem (it has no rule, or became
+        text). `warning.key` identifies the kind of warning.
         """
         groups: dict[tuple[str, str, str], tuple[Rule, list[tuple[str, str, Tally]]]] = {}
         for field, path, type_name, rule, tally in self._tallies():

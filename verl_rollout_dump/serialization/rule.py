@@ -19,7 +19,7 @@ KEY_CHARS = 60  # characters of a key in a path
 # (context, value, place in the report, depth) -> JSON-ready value. The depth counts the containers around the value,
 # and the value itself if its rule nests.
 Converter: TypeAlias = "Callable[[Context, Any, Node, int], JsonValue]"
-# value -> what a marker may say of it: {"length": 3} or {"shape": [2, 3], "dtype": "float32"}.
+# value -> what a marker states about it: {"length": 3} or {"shape": [2, 3], "dtype": "float32"}.
 Extent: TypeAlias = Callable[[Any], "dict[str, JsonValue]"]
 
 
@@ -31,32 +31,32 @@ class Rule:
     name: str
     # What is written, for the documentation and the warnings.
     output: str
-    # A Python expression; the documentation shows what comes of it, and a test computes it again.
+    # A Python expression; the documentation shows its result, and a test computes it again.
     example: str
-    # The types it is for, as `package.Name`, subclasses included; none: it may befall any value.
+    # The types that follow it, as `package.Name`, subclasses included; empty for an outcome, which any type may have.
     types: tuple[str, ...] = ()
     convert: Converter | None = None
-    # What to return or to configure instead. A rule that has such advice changes the value, and is warned about.
+    # What to return or to configure instead. A rule with such advice changes the value, and causes a warning.
     instead: str = ""
-    # Whether the values are containers: they count as a level, and may hold themselves.
+    # Whether the values are containers, which count as a level and may contain themselves.
     nests: bool = False
-    # Whether it is counted; what JSON has itself is not.
+    # Whether it is counted; types that JSON has are not.
     counted: bool = True
-    # A function of C that does the same, for speed.
+    # A C function that does the same, for speed.
     leaf: Callable[[Any], JsonValue] | None = None
     extent: Extent | None = None
-    # The whole text of a value under str_fallback, where str() would leave something out or order it by chance.
+    # The whole text of a value under str_fallback, if str() would leave something out or order it at random.
     text: Callable[[Any], str] = str
 
     @property
     def lossy(self) -> bool:
-        """Whether the value that is read back is not what the reward function returned."""
+        """Whether the value that is read back differs from what the reward function returned."""
         return bool(self.instead)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Kind:
-    """What is counted at a place: a rule, for a type. Compared by identity, which is fast."""
+    """What is counted at a place: a rule applied to a type. Compared by identity, which is fast."""
 
     type_name: str
     rule: Rule
@@ -69,7 +69,7 @@ def kind_of(type_name: str, rule: Rule) -> Kind:
 
 
 class Tally:
-    """How often, and where first."""
+    """A count, and the first record that was counted."""
 
     __slots__ = ("count", "first_record")
 
@@ -93,7 +93,7 @@ class Node:
         places.append(self)
 
     def grow(self, key: str | None) -> Node:
-        """Return the place of a key, or of the items of a list (None), below this one; made if need be."""
+        """Return the place of a key, or of the items of a list (None), below this one, and create it if necessary."""
         child = self.children.get(key)
         if child is None and key is not None and len(self.children) >= CHILDREN:
             key = "*"
@@ -103,7 +103,7 @@ class Node:
         return child
 
     def place(self, key: str | None) -> Node:
-        """Return a new place below this one, or the one that stands for all others."""
+        """Return a new place below this one, or the one that stands for all further places."""
         if len(self.places) < PLACES:
             return Node(self.path + step(key, self.path), self.places)
         if len(self.places) == PLACES:
@@ -111,7 +111,7 @@ class Node:
         return self.places[-1]
 
     def tally(self, kind: Kind, record: int) -> Tally:
-        """Return the tally of a kind, made if need be."""
+        """Return the tally of a kind, and create it if necessary."""
         tally = self.tallies.get(kind)
         if tally is None:
             if len(self.tallies) >= KINDS:
@@ -120,7 +120,7 @@ class Node:
         return tally
 
     def count(self, kind: Kind, record: int, count: int) -> None:
-        """Count so many values, the first of them in a record; records need not come in order."""
+        """Count a number of values, the first of which is in `record`; records may come in any order."""
         tally = self.tally(kind, record)
         tally.count += count
         tally.first_record = min(tally.first_record, record)
@@ -136,14 +136,14 @@ def step(key: str | None, path: str) -> str:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Entry:
-    """What is known of one type: its name, the rule it follows, and how it is converted."""
+    """The name of a type, the rule that it follows, and how it is converted."""
 
     type_name: str
     rule: Rule
     convert: Converter
     # What it is counted as.
     key: Kind
-    # A function of C that is all the conversion there is.
+    # A C function that does the whole conversion.
     leaf: Callable[[Any], JsonValue] | None
     nests: bool
     counted: bool
@@ -219,4 +219,4 @@ class Context(Protocol):
         """Return the text of a value as `text` gives it, made safe."""
 
     def error(self, node: Node, name: str, problem: str, instead: str) -> ConversionError:
-        """Return the error for a value that the config does not let pass."""
+        """Return the error for a value that the config does not accept."""

@@ -1,4 +1,4 @@
-"""Which rule a type follows under a config: worked out once per type, then a look-up."""
+"""Finds the rule of a type under a config: once per type, then by look-up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from verl_rollout_dump.serialization.text import non_finite_text
 from verl_rollout_dump.serialization.type_names import package_name, type_name
 from verl_rollout_dump.serialization.values import JsonValue
 
-# A program that makes classes without end must not fill the memory with what is known of them.
+# Bounds the memory if a program creates classes without end.
 KNOWN_TYPES = 10_000
 
 UNKNOWN: dict[str, tuple[Rule, Converter]] = {
@@ -33,7 +33,7 @@ NON_FINITE: dict[str, tuple[Rule | None, Callable[[float], JsonValue]]] = {
 
 
 class Rulebook:
-    """The rules under one config: a fixed part, and the entries of the types met so far."""
+    """The rules under one config, and the entries of the types met so far."""
 
     def __init__(self, config: SerializationConfig) -> None:
         strategy = Strategy(config.strategy).value
@@ -54,19 +54,19 @@ class Rulebook:
         self.entries.clear()
 
     def learn(self, kind: type[Any]) -> Entry:
-        """Return the entry of a type that was not met before."""
+        """Return the entry of a type that is met for the first time."""
         if len(self.entries) >= KNOWN_TYPES:
             self.entries.clear()
         entry = self.entries[kind] = self.new_entry(self, kind)
         return entry
 
     def suspect(self, kind: type[Any]) -> Entry:
-        """Return the entry of a type that cannot even be looked up: nothing is known of it but a name."""
+        """Return the entry of a type that cannot be looked up: only its name is known."""
         return entry(kind, outcomes.FAILED, object_types.unknown_marker, outcomes.FAILED)
 
 
 def entry_of_type(book: Rulebook, kind: type[Any]) -> Entry:
-    """Return the entry under early_convert: the rule of the type, else what `unknown` says."""
+    """Return the entry under early_convert: the rule of the type, or what `unknown` says."""
     found = find_rule(kind)
     if found is None:
         found, convert = book.unknown
@@ -77,9 +77,9 @@ def entry_of_type(book: Rulebook, kind: type[Any]) -> Entry:
 
 
 def entry_as_text(book: Rulebook, kind: type[Any]) -> Entry:
-    """Return the entry under str_fallback: what JSON has is native, of the rest the text is written.
+    """Return the entry under str_fallback: types that JSON has are native, all others become text.
 
-    A type that no rule knows is refused where `unknown` is `error`.
+    A type without a rule is refused if `unknown` is `error`.
     """
     found = find_rule(kind)
     if found is not None and is_registered(kind, found):
@@ -96,7 +96,7 @@ def entry_as_text(book: Rulebook, kind: type[Any]) -> Entry:
 
 
 def text_converter(found: Rule) -> Converter:
-    """Return the conversion of a value to its text, as the rule of its type knows to spell it in full."""
+    """Return the conversion of a value to its complete text, as the rule of its type defines it."""
 
     text = text_in_full if found.text is str and (found.nests or found is outcomes.UNKNOWN_TEXT) else found.text
 
@@ -113,9 +113,9 @@ def text_in_full(value: Any) -> str:
 
 
 def entry(kind: type[Any], followed: Rule, convert: Converter, found: Rule) -> Entry:
-    """Return the entry of a type that follows one rule, its extent told by the rule `found` for it.
+    """Return the entry of a type that follows a rule; the rule `found` for the type gives its extent.
 
-    An exact type that JSON has is not counted; a subclass of it becomes another type, which is.
+    An exact type that JSON has is not counted; a subclass of it changes its type, and is counted.
     """
     name = type_name(kind)
     return Entry(
@@ -135,11 +135,11 @@ KEY_TEXT = {Strategy.early_convert.value: keys.spelled_by_rules, Strategy.str_fa
 WHOLE_LISTS = {Strategy.early_convert.value: lists.WITH_NUMPY, Strategy.str_fallback.value: lists.WITH_DOUBLES}
 
 
-# The base classes and the attributes of a class, whatever its metaclass makes of such questions.
+# The base classes and the attributes of a class, read without its metaclass.
 BASES = type.__dict__["__mro__"].__get__
 NAMESPACE = type.__dict__["__dict__"].__get__
 
-# What a class has that belongs to no base class with a name.
+# Types that are recognised by an attribute of their class.
 MARKS = {
     "_is_tensorclass": "marked.tensorclass",
     "__attrs_attrs__": "marked.attrs",
@@ -173,9 +173,9 @@ def is_registered(kind: type[Any], found: Rule) -> bool:
 
 
 def names(kind: type[Any]) -> Iterator[str]:
-    """Yield the names a rule may know a type by: those of its base classes, then the marks its classes bear.
+    """Yield the names by which a rule may know a type: those of its base classes, then its marks.
 
-    Neither isinstance() nor a method of the type is asked: either may be overridden, and raise.
+    Neither isinstance() nor a method of the type is called: both may be overridden, and raise.
     """
     bases = BASES(kind)
     yield from map(package_name, bases)

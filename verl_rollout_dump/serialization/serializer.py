@@ -1,4 +1,4 @@
-"""The one object that the dump converts with."""
+"""The `Serializer`, with which the dump converts values."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Serializer:
         return column(Conversion(self._book, field), values, report.field(field))
 
     def copy_column(self, values: Any) -> Any:
-        """Return a copy of the n rows of a column, to be converted later; None where it has to be converted now.
+        """Return a copy of the n rows of a column for later conversion; None if it must be converted now.
 
-        What comes of it is what `convert_column` would return now; nobody else can change it.
+        The copy converts to what `convert_column` would return now, and nobody else can change it.
         """
         try:
             return copied(values, self._book.config)
-        except Exception:  # its conversion meets the same, and marks or tells it
+        except Exception:  # converting it raises the same, and marks or reports it
             return None
 
     def convert_value(self, field: str, value: Any, report: ConversionReport, record: int = 0) -> JsonValue:

@@ -1,4 +1,4 @@
-"""The standard library: containers, times, numbers, bytes, enums, exceptions, and what is code rather than data."""
+"""The standard library: containers, times, numbers, bytes, enums, exceptions, and code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def attributes(context: Context, value: Any, node: Node, depth: int) -> JsonValu
 
 
 def range_of_integers(context: Context, value: range, node: Node, depth: int) -> JsonValue:
-    """Return a range as a list, a very long one as a marker that says all of it."""
+    """Return a range as a list; a very long one as a marker with its start, stop and step."""
     if value[LONGEST_RANGE:]:
         return context.not_written(value, f"more than {LONGEST_RANGE} elements", {"text": str(value)}, node)
     return context.items(list(value), node, depth)
@@ -43,14 +43,14 @@ def range_of_integers(context: Context, value: range, node: Node, depth: int) ->
 def unordered(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a set as a sorted list: None, bools, numbers, text, then the rest by its JSON text.
 
-    The order is that of the converted elements, so it does not hang on the hash seed.
+    The order is that of the converted elements, so it does not depend on the hash seed.
     """
     place = node.grow(None)
     return sorted((context.value(item, place, depth) for item in value), key=sort_key)
 
 
 def sort_key(value: JsonValue) -> tuple[int, Any, bytes]:
-    """Return what converted elements of a set are sorted by; 1 and 1.0 differ in their JSON text alone."""
+    """Return the sort key of a converted element of a set; 1 and 1.0 differ only in their JSON text."""
     rank = RANKS.get(type(value))
     return (4 if rank is None else rank, value if rank in COMPARED else 0, orjson.dumps(value))
 
@@ -60,7 +60,7 @@ COMPARED = (1, 2, 3)
 
 
 def set_text(value: Any) -> str:
-    """Return the text of a set, its elements sorted by theirs: the built-in one hangs on the hash seed."""
+    """Return the text of a set with sorted elements: the order of `str()` depends on the hash seed."""
     inside = ", ".join(sorted(map(element_text, value)))
     shown = f"{{{inside}}}" if inside else ""
     if type(value) is set and shown:
@@ -83,7 +83,7 @@ def data(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
 
 
 def bytes_text(value: Any) -> str:
-    """Return the text of bytes; that of a memoryview says where it is, not what is in it."""
+    """Return the text of bytes; `str()` of a memoryview gives its address instead of its content."""
     return str(bytes(value) if type(value) is memoryview else value)
 
 
@@ -149,7 +149,7 @@ def length(value: Any) -> dict[str, JsonValue]:
 
 
 def nothing(value: Any) -> dict[str, JsonValue]:
-    """Return what is known of a value that says nothing of its size."""
+    """Return no extent, for a value without a size."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""The table of rules: type, name, output, and what to return instead where something is lost.
+"""The table of rules: type, name, output, and what to return instead if something is lost.
 
 The table in `docs/conversion.md` is made from it, and a test computes every example again. A type is found by the
 name of its package and its own name, along its base classes from the nearest to the furthest, so no foreign package

@@ -1,9 +1,9 @@
-"""Text that is valid UTF-8, and lines that stay one line.
+"""Text that is valid UTF-8, and records that stay on one line.
 
-JSON leaves two gaps that rollouts fall into: a Python string may hold half a surrogate pair, which is no UTF-8
-(UKGovernmentBEIS/inspect_ai#2316), and U+0085, U+2028 and U+2029 are legal in a JSON string while
-`str.splitlines()` and other readers cut the line there (volcengine/OpenViking#3984). Everything here looks at
-ASCII first: most text is, and that check costs nothing.
+JSON has two gaps that affect rollouts. A Python string may hold half a surrogate pair, which is not UTF-8
+(UKGovernmentBEIS/inspect_ai#2316). And U+0085, U+2028 and U+2029 are legal in a JSON string, while `str.splitlines()`
+and other readers split the line there (volcengine/OpenViking#3984). All functions check for ASCII first: most text is
+ASCII, and the check costs next to nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 def repair_text(text: str) -> str:
     """Return `text` as valid Unicode: U+FFFD for a lone surrogate, the real character for a pair in two halves.
 
-    Where nothing is wrong the same object is returned.
+    Returns the same object if nothing is wrong.
     """
     if text.isascii() or is_encodable(text):
         return text
@@ -40,7 +40,7 @@ def repair_text(text: str) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Say whether `text` can be written as UTF-8, that is, has no surrogates."""
+    """Return whether `text` can be written as UTF-8, that is, has no surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -49,12 +49,12 @@ def is_encodable(text: str) -> bool:
 
 
 def are_encodable(texts: Collection[str]) -> bool:
-    """Say whether all `texts` (exact `str`) can be written as UTF-8; one pass in C for the usual case."""
+    """Return whether all `texts` (exact `str`) can be written as UTF-8; the usual case is one pass in C."""
     return all(map(str.isascii, texts)) or is_encodable("".join(texts))
 
 
 def without_addresses(text: str) -> str:
-    """Return `text` without memory addresses, so that two equal runs write equal bytes."""
+    """Return `text` without memory addresses, so that equal runs write equal bytes."""
     return ADDRESS.sub("", text) if " at 0x" in text else text
 
 
@@ -87,7 +87,7 @@ def encode_record(record: dict[str, JsonValue]) -> bytes:
 def encode_insides(records: list[dict[str, JsonValue]]) -> list[bytes]:
     r"""Return what `encode_record` gives for each, without its braces.
 
-    Many are encoded in one call and cut apart at line feeds put between them: within JSON there are none.
+    Many records are encoded in one call and split at the line feeds between them: JSON itself has none.
     """
     insides: list[bytes] = []
     for first in range(0, len(records), TOGETHER):

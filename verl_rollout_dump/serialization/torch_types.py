@@ -54,20 +54,20 @@ def as_numpy(value: Any) -> np.ndarray:
 
 
 def placed_elsewhere(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
-    """Return the marker of a tensor that only all ranks together can read, or that is an abstraction."""
+    """Return the marker of a tensor that only all ranks together can read, or that has no data at all."""
     reason = "a tensor whose data is not in this process"
     return markers.marker(type_name(type(value)), reason, tensor_extent(value))
 
 
 def tensor_extent(value: Any) -> dict[str, JsonValue]:
-    """Return the shape and the dtype of a tensor; of one that is nested, how many rows it has."""
+    """Return the shape and the dtype of a tensor; for a nested tensor, the number of rows."""
     if value.is_nested:
         return {"length": int(value.size(0)), "dtype": str(value.dtype)}
     return {"shape": [int(size) for size in value.shape], "dtype": str(value.dtype)}
 
 
 def tensor_text(value: Any) -> str:
-    """Return the whole text of a tensor: torch's own leaves out the middle, and digits."""
+    """Return the whole text of a tensor: torch's own text leaves out the middle and digits."""
     if value.is_nested:
         return f"nested_tensor([{', '.join(map(tensor_text, value.detach().unbind()))}])"
     if value.is_meta:

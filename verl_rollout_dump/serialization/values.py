@@ -1,4 +1,4 @@
-"""What a value is once it is ready for JSON, and the error of a value that the config does not let pass."""
+"""The JSON-ready values, and the error for a value that the config does not accept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import orjson
 
 
 class ConversionError(ValueError):
-    """A value that the config does not let pass (`unknown: error`, `non_finite: error`).
+    """The config does not accept a value (`unknown: error`, `non_finite: error`).
 
     Carries `field`, `path` (inside the value, list indices as `[]`), `record` (its index in the batch), `type`
     (the name of the value's type) and `instead` (what the reward function should return).
@@ -25,7 +25,7 @@ class ConversionError(ValueError):
         super().__init__(f"{where}, record {record}: {problem} ({type_name}); {instead}")
 
     def __reduce__(self) -> tuple[type[ConversionError], tuple[str, str, int, str, str, str]]:
-        """Let the error travel between processes."""
+        """Make the error picklable."""
         return (type(self), (self.field, self.path, self.record, self.type, self.problem, self.instead))
 
 
