@@ -1,11 +1,12 @@
-"""The ends of a process: what was handed over is in files before it goes.
+"""The ends of a process: the steps that were handed over are written before it ends.
 
-- The interpreter ends (normally, by an exception, by SIGINT's KeyboardInterrupt): dumps that nobody closed are closed.
-- SIGTERM: where nobody else handles it, the dumps are ended as failed and the process then dies of the signal, as it
-  would have. Where somebody does (a handler that was there before us), the steps are waited for and then that
-  handler is called: it decides whether the run ends. A handler that is set after us simply takes our place.
+- The interpreter ends (normally, by an exception, by SIGINT's KeyboardInterrupt): dumps that are still open are closed.
+- SIGTERM: without another handler, the dumps are ended as failed and the process then dies of the signal. If another
+  handler was installed earlier, the steps are written and then that handler is called: it decides whether the run
+  ends. A handler that is installed later replaces this one.
 - SIGKILL, and `ray.kill`: nothing can be done; the files that are there are whole, and the next attempt starts.
-- fork: the child has no writing thread. It writes nothing, and holds no lock (see directory_lock.py).
+- fork: the child has no writing thread. It writes nothing and holds no lock (see directory_lock.py).
+- In Ray's processes, the driver asks for the end: see integrations/verl/driver_signals.py.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from verl_rollout_dump.storage.attempts import State
 
 logger = logging.getLogger(__name__)
 
-GRACE_SECONDS = 20.0  # after SIGTERM: most schedulers send SIGKILL after 30
+GRACE_SECONDS = 20.0  # for writing after SIGTERM: most schedulers send SIGKILL after 30
 
 
 class Endable(Protocol):
     """A dump that is open."""
 
     def flush(self, seconds: float | None = None) -> None:
-        """Wait until all batches that were handed over are in files, for at most so many seconds."""
+        """Wait until all batches that were handed over are written, for at most `seconds`."""
 
     def end(self, state: State, seconds: float | None = None) -> None:
-        """Flush, for at most so many seconds, and end the attempt; a second call does nothing."""
+        """Flush, for at most `seconds`, and end the attempt; a second call does nothing."""
 
 
 class OpenDumps:
@@ -46,12 +47,13 @@ class OpenDumps:
         self._pid = os.getpid()
         self._previous: object = None
         self._closes_early = False
+        self._was_terminated = False
         atexit.register(self.close_all)
 
     def add(self, dump: Endable, path: PathConfig) -> None:
         """End a dump, which writes to the directories of `path`, when the process ends."""
         if self._pid != os.getpid():
-            self._dumps.clear()  # they are those of the parent of this process
+            self._dumps.clear()  # they belong to the parent of this process
             self._pid = os.getpid()
         self._dumps[id(dump)] = dump
         self._watch_sigterm()
@@ -59,15 +61,16 @@ class OpenDumps:
             self._close_before_executors()
 
     def remove(self, dump: Endable) -> None:
-        """The dump has ended."""
+        """Forget a dump that has ended."""
         self._dumps.pop(id(dump), None)
-        if not self._dumps and is_main_thread() and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
+        if not self._dumps and _is_main_thread() and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
             signal.signal(signal.SIGTERM, self._previous)  # type: ignore[arg-type]
 
     def _close_before_executors(self) -> None:
         """Close when the main thread ends, while executors still take work: clients of remote stores need them.
 
-        `atexit` is too late for that, and Python has no public name for this moment; else steps stay in the spool.
+        `atexit` is too late for that, and Python has no public function for this moment. Without it steps stay in the
+        spool.
         """
         register = getattr(threading, "_register_atexit", None)
         if register is not None and not self._closes_early:
@@ -75,31 +78,39 @@ class OpenDumps:
             register(self.close_all)
 
     def close_all(self) -> None:
-        """The interpreter ends. An exception that nobody caught ends the attempts as failed."""
-        state: State = "failed" if hasattr(sys, "last_type") else "complete"
+        """End all dumps as the interpreter ends: as failed after SIGTERM or an exception that was not caught."""
+        state: State = "failed" if self._was_terminated or hasattr(sys, "last_type") else "complete"
         for dump in self._own():
             try:
                 dump.end(state)
             except Exception:
                 logger.exception("a dump could not be ended as the interpreter ends")
 
+    def end_failed(self) -> None:
+        """End all dumps as failed, each within `GRACE_SECONDS`: the process is about to be killed."""
+        for dump in self._own():
+            _end_failed(dump)
+
+    def __len__(self) -> int:
+        return len(self._own())
+
     def _watch_sigterm(self) -> None:
         handler = signal.getsignal(signal.SIGTERM)
-        # None: set by C code, which we could not call; SIG_IGN: SIGTERM ends nothing here
-        if is_main_thread() and handler not in (self._on_sigterm, None, signal.SIG_IGN):
+        # None: set by C code and not callable from here; SIG_IGN: SIGTERM does not end this process
+        if _is_main_thread() and handler not in (self._on_sigterm, None, signal.SIG_IGN):
             self._previous = handler
             signal.signal(signal.SIGTERM, self._on_sigterm)
 
     def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
         previous = self._previous
+        self._was_terminated = True
         if callable(previous):
             for dump in self._own():
-                quietly_flush(dump)
+                _flush(dump)
             previous(number, frame)
             return
         for dump in self._own():
-            quietly_flush(dump)
-            quietly_end(dump)
+            _end_failed(dump)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -107,25 +118,25 @@ class OpenDumps:
         return list(self._dumps.values()) if self._pid == os.getpid() else []
 
 
-def is_main_thread() -> bool:
+def _is_main_thread() -> bool:
     """Whether signal handlers can be set from here."""
     return threading.current_thread() is threading.main_thread()
 
 
-def quietly_flush(dump: Endable) -> None:
-    """Wait for a dump's steps; what goes wrong is logged, since the process is about to end."""
+def _flush(dump: Endable) -> None:
+    """Wait for a dump's steps; a failure is logged, since the process is about to end."""
     try:
         dump.flush(GRACE_SECONDS)
     except Exception:
         logger.exception("rollouts may be missing: SIGTERM came, and a dump could not be flushed")
 
 
-def quietly_end(dump: Endable) -> None:
-    """End a dump; what goes wrong is logged, since the process is about to end."""
+def _end_failed(dump: Endable) -> None:
+    """End a dump as failed; a failure is logged, since the process is about to end."""
     try:
         dump.end("failed", GRACE_SECONDS)
     except Exception:
-        logger.exception("SIGTERM came, and a dump could not be ended")
+        logger.exception("rollouts may be missing: the process is ended, and a dump could not be ended in time")
 
 
 open_dumps = OpenDumps()

@@ -1,4 +1,6 @@
-"""Files that appear whole under their name, or not at all. Every file of a dump is written through this module.
+"""Files that appear whole under their name, or not at all.
+
+Every file of a dump is written through this module, except `run.lock` and `run.pending`, which stay open.
 
 A file is written under a temporary name in the same folder and renamed when it is complete. The temporary name does
 not end in `.jsonl`, since verl's viewer reads every file that does. Mode bits follow the umask (not the 0600 of

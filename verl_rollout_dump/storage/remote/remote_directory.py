@@ -117,13 +117,13 @@ class RemoteDirectory(OpenDirectory):
         if self._lease.is_lost:
             raise PermissionError(f"{self._store.url} was taken over by another run, so nothing more is written there")
         name = step_name(self._config.path.filename, step) + self._writer.suffix
-        if not self._uploads.is_away and step not in self.attempt.steps:
+        if not self._uploads.is_unreachable and step not in self.attempt.steps:
             self._uploads.check(name, step)
         with self._working:
             self.attempt.begin(step)
             target = self._spool.place(self.attempt.attempt, name)
             size = self._writer.write(target, pieces)
-            if not self._uploads.is_away:
+            if not self._uploads.is_unreachable:
                 self._uploads.drain()
             return size
 
@@ -133,7 +133,7 @@ class RemoteDirectory(OpenDirectory):
             self._report = report
             content = self._record.content(report)
             replace_file(self._spool.folder / RUN_RECORD, content, self._writer.sync)
-            if not self._uploads.is_away:
+            if not self._uploads.is_unreachable:
                 self._uploads.try_now(lambda: self._store.write(RUN_RECORD, content))
 
     def end(self, state: State, report: Callable[[], dict[str, Any]]) -> None:
@@ -148,10 +148,10 @@ class RemoteDirectory(OpenDirectory):
         self.save_record(report())
         self._handover_log.end()
         if not is_done:
+            waiting = format_steps(self.waiting_steps)
             message = (
-                f"verl_rollout_dump: {self._store.url} is away; steps {format_steps(self.waiting_steps)} are safe in "
-                f"{self._spool.folder}. The next run uploads them, or "
-                f"verl_rollout_dump.storage.upload_spool({self._store.url!r})"
+                f"verl_rollout_dump: {self._store.url} is unreachable; steps {waiting} are in {self._spool.folder}."
+                f" The next run uploads them, or verl_rollout_dump.storage.upload_spool({self._store.url!r})"
             )
             print(message, file=sys.stderr, flush=True)
 
@@ -160,7 +160,7 @@ class RemoteDirectory(OpenDirectory):
         while not self._ended.wait(TICK_SECONDS):
             try:
                 with self._working:
-                    if self.waiting_steps and not self._uploads.is_away and not self._lease.is_lost:
+                    if self.waiting_steps and not self._uploads.is_unreachable and not self._lease.is_lost:
                         self._uploads.drain()
                         self.save_record({**self._report, "steps_waiting_for_store": len(self.waiting_steps)})
             except OSError as error:

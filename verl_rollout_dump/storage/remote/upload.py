@@ -38,7 +38,7 @@ class Uploads:
         self._next_try = 0.0
 
     @property
-    def is_away(self) -> bool:
+    def is_unreachable(self) -> bool:
         """Whether the store failed a moment ago; it is not tried again before the pause is over."""
         return time.monotonic() < self._next_try
 
