@@ -77,6 +77,8 @@ class RolloutBatch:
         """Return the batch with every deferred value computed (`batch.deferred`)."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         deferred = {name: resolved(rows) for name, rows in given.items() if isinstance(rows, DeferredRows)}
+        if isinstance(self.extras, Mapping) and any(isinstance(rows, DeferredRows) for rows in self.extras.values()):
+            deferred["extras"] = {name: resolved(rows) for name, rows in self.extras.items()}
         return replace(self, **deferred) if deferred else self
 
     def take(self, rows: Sequence[int]) -> RolloutBatch:

@@ -160,6 +160,39 @@ def test_rejected_rows_are_written(trainer, proto, tmp_path, read_strict):
     assert ours._rollout_dump.hooks.callbacks[0].report.padding_rows == 0
 
 
+@pytest.mark.parametrize(
+    ("returned", "written"),
+    [
+        ([1, "a", True], [1, "a", True]),
+        ([True, 2, 0.5], [True, 2, 0.5]),
+        ([b"\xff\x00", b"a", b"b"], [{"$bytes": "/wA="}, {"$bytes": "YQ=="}, {"$bytes": "Yg=="}]),
+        (["x\0", "y", "z"], ["x\0", "y", "z"]),
+        ([1.5, 2.5, float("nan")], [1.5, 2.5, None]),
+        ([np.int64(1), np.int64(2), np.int64(3)], [1, 2, 3]),
+    ],
+)
+def test_values_are_those_that_the_reward_function_returned(trainer, proto, tmp_path, read_strict, returned, written):
+    # verl makes an array of each column, as `np.array(values)`, and keeps the dicts in another column
+    proto.non_tensor_batch["reward_extra_info"] = np.array([{"odd": value} for value in returned], dtype=object)
+    ours = trainer()
+    extras = {"odd": np.array(returned), "acc": np.array([1, 0, 1]), "score": np.array([1.0, 0.1, -0.5])}
+    ours._log_rollout_data(proto, extras, {}, "")
+    finish(ours)
+    records = read_strict(tmp_path / "ours/7.jsonl")
+    assert [record["odd"] for record in records] == written
+    assert [type(record["odd"]) for record in records] == [type(value) for value in written]
+    assert [record["acc"] for record in records] == [1, 0, 1]
+    assert "extra_score" not in records[0]
+
+
+def test_values_that_the_trainer_changed_are_the_trainers(trainer, proto, tmp_path, read_strict):
+    proto.non_tensor_batch["reward_extra_info"] = np.array([{"odd": value} for value in (1, "a", 2)], dtype=object)
+    ours = trainer()
+    ours._log_rollout_data(proto, {"odd": np.array(["3", "b", "4"])}, {}, "")
+    finish(ours)
+    assert [record["odd"] for record in read_strict(tmp_path / "ours/7.jsonl")] == ["3", "b", "4"]
+
+
 def generations(directory):
     """The arguments with which a trainer dumps one rollout of its own accord."""
     return {

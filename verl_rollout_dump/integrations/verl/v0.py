@@ -6,7 +6,7 @@ Nothing of it is changed. Masks and scores are computed by whoever reads them fi
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def v0_rollouts(trainer: Any, config: DumpConfig, batch: Any, reward_extras: Map
         responses=responses,
         scores=scores,
         ground_truths=ground_truths(others.get("reward_model")),
-        extras=without_repeated_score(dict(reward_extras), scores),
+        extras=whole_extras(without_repeated_score(dict(reward_extras), scores), others),
         prompt_mask=prompt_mask,
         response_mask=response_mask,
         log_probs=tensors.get("rollout_log_probs"),
@@ -67,6 +67,34 @@ def v0_rollouts(trainer: Any, config: DumpConfig, batch: Any, reward_extras: Map
         request_ids=others.get("request_id"),  # verl-project/verl#6250: it was put into another dict and lost
         trainer_fields=v0_trainer_fields(config, others, response_mask),
     )
+
+
+def whole_extras(reward_extras: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reward extras with the values that the reward function returned, if the batch still has them.
+
+    verl makes one numpy array of each column, which turns `[1, "a"]` into text, `[True, 2]` into numbers, and cuts
+    zero bytes off bytes. Since 0.8 the dicts of the reward function are in the column `reward_extra_info` too.
+    """
+    returned = others.get("reward_extra_info")
+    if returned is None:
+        return dict(reward_extras)
+    return {
+        name: deferred_rows(len(values), whole_column, name, values, returned) if hasattr(values, "dtype") else values
+        for name, values in reward_extras.items()
+    }
+
+
+def whole_column(name: str, values: Any, returned: Sequence[Any]) -> Any:
+    """Return the values of one extra as they were returned; verl's array if it lost nothing, or is not made of them."""
+    rows = [row.get(name) if isinstance(row, Mapping) else None for row in returned]
+    if values.dtype.kind not in "US" and len(set(map(type, rows))) < 2:
+        return values
+    try:
+        again = np.array(rows)
+        is_same = again.dtype == values.dtype and np.array_equal(again, values, equal_nan=again.dtype.kind == "f")
+    except (TypeError, ValueError):  # rows that no array can be made of: verl did not make its array of these
+        return values
+    return rows if is_same else values
 
 
 def row_sums(values: Any) -> Any:
