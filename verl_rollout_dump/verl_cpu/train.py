@@ -35,6 +35,7 @@ ASSETS_ROOT = Path(".cache/verl_cpu")
 LOG_ROOT = Path("outputs/logs")
 HEARTBEAT_SECONDS = 15
 TAIL_LINES = 40
+ENDING_SECONDS = 40  # for verl to end after Ctrl-C: the rollouts that wait are written within 24
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 # What a training on a CPU needs; it takes precedence over the caller's environment.
@@ -170,7 +171,7 @@ def running(command: Sequence[str], env: Mapping[str, str]) -> Iterator[subproce
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
             try:
-                process.wait(timeout=20)
+                process.wait(timeout=ENDING_SECONDS)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

@@ -21,6 +21,7 @@ from verl_rollout_dump.config.announcement import start_line
 from verl_rollout_dump.config.hydra_job import current_job
 from verl_rollout_dump.config.resolved import write_resolved
 from verl_rollout_dump.hooks import DUMP, check_callbacks
+from verl_rollout_dump.integrations.verl.driver_signals import watch_ray
 from verl_rollout_dump.storage.opening import claim_directory, directories_of
 from verl_rollout_dump.storage.start_check import check_directories
 
@@ -64,6 +65,7 @@ def prepare(config: Any) -> None:
     if not checked.enabled or (checked.path.dir is None and checked.path.validation_dir is None):
         return
     check_callbacks(checked.callbacks)
+    watch_ray()
     if DUMP in checked.callbacks and _is_ray_started_here(config):
         check_directories(checked)
 

@@ -22,6 +22,7 @@ from verl_rollout_dump.config.schema import OnError
 from verl_rollout_dump.config.urls import absolute
 from verl_rollout_dump.hooks import RolloutHooks
 from verl_rollout_dump.integrations.verl.common import TrainerAdapter, decoded_rollouts
+from verl_rollout_dump.integrations.verl.driver_signals import listen
 
 if TYPE_CHECKING:  # brings the whole dump in, which most Ray processes do not need
     from verl_rollout_dump.dump.callback import RolloutDumpCallback
@@ -91,7 +92,9 @@ def start(config: Any) -> TrainerDump | None:
         return None
     from verl_rollout_dump.integrations.open_hooks import open_hooks  # brings the whole dump in
 
-    return TrainerDump(checked, open_hooks(checked))
+    dump = TrainerDump(checked, open_hooks(checked))
+    listen()
+    return dump
 
 
 def is_hooked(trainer: Any) -> bool:
