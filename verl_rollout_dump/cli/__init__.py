@@ -22,7 +22,7 @@ class FriendlyErrors(TyperGroup):
     """A group of commands that reports a mistake of the user in one line, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
+        """Run the chosen command."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # `| head` has read enough
@@ -44,7 +44,7 @@ app = typer.Typer(
 
 
 def show_version(is_asked: bool) -> None:
-    """Print the version and end, where the option is given."""
+    """Print the version and exit, if the option is given."""
     if is_asked:
         typer.echo(f"verl-rollout-dump {__version__}")
         raise typer.Exit

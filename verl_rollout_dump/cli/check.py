@@ -1,4 +1,4 @@
-"""`check`: is the dump whole?"""
+"""`check`: verify that a dump is complete."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ STYLES = {ERROR: "bold red"}
 
 def check(
     directory: Directory,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Count warnings as errors.")] = False,
     as_json: AsJson = False,
     workers: Workers = WORKERS,
 ) -> None:
-    """Say whether a dump is whole, strict JSON, and the same throughout.
+    """Check that a dump is complete, strict JSON, and consistent.
 
-    Looks for torn and unreadable lines, NaN, missing and doubled steps, uneven steps, doubled records and uids,
-    different keys and types, numbers and tensors that became text, values that could not be written, and compares
-    with run.json.
+    Finds torn and unreadable lines, NaN, missing and duplicate steps, uneven steps, duplicate records and uids,
+    different keys and types, numbers and tensors that became text, and values that could not be written. Compares
+    the files with run.json.
 
-    Exit code 0: no errors (with --strict: no warnings either). 1: there are some. 2: there is no dump to check.
+    Exit code 0: no errors (with --strict: no warnings either). 1: errors were found. 2: there is no dump to check.
 
     Examples:
 
@@ -50,7 +50,7 @@ def check(
 
 
 def print_findings(findings: list[Finding], errors: int, files: int) -> None:
-    """Print findings as a table, and the sum."""
+    """Print findings as a table, and their number."""
     out = console()
     if findings:
         table = Table()

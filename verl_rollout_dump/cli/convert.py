@@ -1,4 +1,4 @@
-"""`convert`: another form."""
+"""`convert`: write a dump in another format."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from verl_rollout_dump.reader import DumpReadError
 
 def convert(
     directory: Directory,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="What to write; must not exist.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file or folder to write; it must not exist.")
+    ],
     to: Annotated[
-        str | None, typer.Option("--to", metavar="FORM", help=f"{', '.join(FORMATS)}; else by the name of FILE.")
+        str | None, typer.Option("--to", metavar="FORM", help=f"{', '.join(FORMATS)}; default: by the name of FILE.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a dump as Parquet, CSV, Arrow, one JSONL file, or a folder for datasets.load_from_disk.
 
-    Nested values stay nested (in CSV they are JSON text). A column without one type is written as JSON text, and said.
+    Nested values stay nested (in CSV they are JSON text). A column of several types becomes JSON text, and is reported.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`diff`: what changed between two dumps, or two parts of one."""
+"""`diff`: compare two dumps, or two parts of one."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ WORDS_COMPARED = 2000
 def diff(
     directory: Directory,
     other: Annotated[Path | None, typer.Argument(metavar="[DIR_B]", help="The dump to compare with.")] = None,
-    step_a: Annotated[str | None, typer.Option(metavar="STEPS", help="Steps of DIR; else all.")] = None,
-    step_b: Annotated[str | None, typer.Option(metavar="STEPS", help="Steps of DIR_B; else all.")] = None,
-    by: Annotated[str, typer.Option(help=f"What the same prompt is known by: {' or '.join(KEYS)}.")] = "prompt",
-    count: Annotated[int, typer.Option("-n", min=0, help="Prompts to show that got worse, and better.")] = 5,
+    step_a: Annotated[str | None, typer.Option(metavar="STEPS", help="Steps of DIR; default: all.")] = None,
+    step_b: Annotated[str | None, typer.Option(metavar="STEPS", help="Steps of DIR_B; default: all.")] = None,
+    by: Annotated[str, typer.Option(help=f"What identifies the same prompt: {' or '.join(KEYS)}.")] = "prompt",
+    count: Annotated[int, typer.Option("-n", min=0, help="How many prompts to show that got worse, and better.")] = 5,
     texts: Annotated[bool, typer.Option("--texts", help="Show how the best responses differ, word by word.")] = False,
     as_json: AsJson = False,
     fields: FieldNames = DEFAULT_FIELDS,
@@ -54,10 +54,7 @@ def diff(
         raise DumpReadError("give a second dump to compare with, or --step-a and --step-b to compare steps of one")
     with opened_dump(directory, fields) as before, opened_dump(other or directory, fields) as after:
         for dump in (before, after):
-            with progress_bar(f"indexing {dump.path.name}", dump.size) as advance:
-                dump.make_index(WORKERS, advance)
-            if why := why_no_scores(dump):
-                raise DumpReadError(f"{dump.path}: {why}")
+            _prepare(dump)
         scored = [
             scored_records(dump, select_steps(dump, steps), by) for dump, steps in ((before, step_a), (after, step_b))
         ]
@@ -72,8 +69,16 @@ def diff(
             print_texts(before, after, changes, count, console())
 
 
+def _prepare(dump: Dump) -> None:
+    """Index a dump. Raises `DumpReadError` if its scores are not known."""
+    with progress_bar(f"indexing {dump.path.name}", dump.size) as advance:
+        dump.make_index(WORKERS, advance)
+    if why := why_no_scores(dump):
+        raise DumpReadError(f"{dump.path}: {why}")
+
+
 def print_step_scores(steps: list[StepScores], out: Console) -> None:
-    """Print the scores of both side by side."""
+    """Print the scores of both dumps side by side."""
     if not steps:
         return
     table = Table("step", "score A", "score B", "B - A")
@@ -83,14 +88,14 @@ def print_step_scores(steps: list[StepScores], out: Console) -> None:
 
 
 def signed(change: float | None) -> Text:
-    """Return a change with its sign, red where it is a loss."""
+    """Return a change with its sign, in red if it is a loss."""
     if change is None:
         return Text()
     return Text(f"{change:+.4f}", style="red" if change < 0 else "green" if change > 0 else "")
 
 
 def shown_changes(changes: list[PromptChange], count: int) -> list[tuple[str, list[PromptChange]]]:
-    """Return what is shown: the prompts that lost most, and those that gained most."""
+    """Return the prompts to show: those that lost most, and those that gained most."""
     worse = [change for change in changes if change.change < 0][:count]
     better = [change for change in reversed(changes) if change.change > 0][:count]
     return [("worse", worse), ("better", better)]
@@ -130,7 +135,7 @@ def print_texts(before: Dump, after: Dump, changes: list[PromptChange], count: i
 
 
 def word_diff(before: str, after: str) -> Text:
-    """Return two texts in one: words that went struck out in red, words that came in green."""
+    """Return two texts as one: removed words struck out in red, added words in green."""
     one, two = (printable(text, None).split(" ")[:WORDS_COMPARED] for text in (before, after))
     shown = Text()
     for kind, a, b, c, d in SequenceMatcher(None, one, two, autojunk=False).get_opcodes():

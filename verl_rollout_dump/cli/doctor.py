@@ -16,7 +16,9 @@ SIGNS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "wrong": ("WRONG", "
 def doctor(
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[OVERRIDES]...", help="What you would give to python -m verl.trainer.main_ppo."),
+        typer.Argument(
+            metavar="[OVERRIDES]...", help="The arguments that you would give to python -m verl.trainer.main_ppo."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`groups`: the rollouts of each prompt, and which groups carry no signal."""
+"""`groups`: the rollouts of each prompt, and the groups without a signal."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def groups(
     directory: Directory,
     step: Steps = "last",
     no_signal: Annotated[bool, typer.Option("--no-signal", help="Only groups whose scores are all equal.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The largest number of groups to list.")] = 50,
     as_json: AsJson = False,
     fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """List the groups of a step: the rollouts of one prompt with their scores.
 
-    A group whose scores are all equal gives GRPO no gradient. Rollouts belong together by their uid where several
-    share one, else by their prompt.
+    A group whose scores are all equal gives GRPO no gradient. Rollouts form a group by their uid if several share
+    one, otherwise by their prompt.
 
     Examples:
 
@@ -67,7 +67,7 @@ def prompt_of(dump: Dump, group: Group) -> str:
 
 
 def print_groups(dump: Dump, shown: list[Group]) -> None:
-    """Print one row a group."""
+    """Print one row per group."""
     table = Table("step", "index", "mean", "scores", "prompt")
     for group in shown:
         scores = " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:SCORES_SHOWN])

@@ -1,4 +1,4 @@
-"""`ls`: dumps, at a glance."""
+"""`ls`: list dumps."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def ls(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A dump, or a folder with dumps in it.")],
     as_json: AsJson = False,
 ) -> None:
-    """List dumps: steps, records, size, state, mean score. A folder of a Hydra multirun gives one row a job.
+    """List dumps: steps, records, size, state, mean score. A folder of a Hydra multirun gives one row per job.
 
-    The last columns are the score over the steps, and the overrides that the jobs do not share.
+    The last columns show the score over the steps, and the overrides in which the jobs differ.
 
     Examples:
 
@@ -44,7 +44,7 @@ def ls(
 
 
 def row_of(path: Path) -> dict[str, Any]:
-    """Return what is told of one dump; a folder with a `run.json` alone has no steps yet."""
+    """Return the row of one dump; a folder with only a `run.json` has no steps yet."""
     try:
         return row_of_dump(path)
     except EmptyDumpError:
@@ -53,7 +53,7 @@ def row_of(path: Path) -> dict[str, Any]:
 
 
 def row_of_dump(path: Path) -> dict[str, Any]:
-    """Return what is told of a dump with step files. Raises `EmptyDumpError`."""
+    """Return the row of a dump with step files. Raises `EmptyDumpError`."""
     with opened_dump(path) as dump, progress_bar(f"indexing {path.name}", dump.size) as advance:
         dump.make_index(WORKERS, advance)
         steps = dump.steps
@@ -72,7 +72,7 @@ def row_of_dump(path: Path) -> dict[str, Any]:
 
 
 def state_of(dump: Dump) -> str:
-    """Return the state of the run by `run.json`, or how it ended if it was killed."""
+    """Return the state of the run from `run.json`, or how it ended if it was killed."""
     try:
         return end_of_run(dump.path) or str((dump.run or {}).get("state", "no run.json"))
     except DumpReadError:
@@ -80,7 +80,7 @@ def state_of(dump: Dump) -> str:
 
 
 def print_table(rows: list[dict[str, Any]], root: Path) -> None:
-    """Print one row a dump."""
+    """Print one row per dump."""
     table = Table()
     headings = ("dump", "steps", "records", "size", "state", "last score", "score", "overrides")
     for heading in headings:

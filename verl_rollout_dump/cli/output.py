@@ -1,4 +1,4 @@
-"""Where commands print to."""
+"""The output of commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from verl_rollout_dump.analysis.formatting import json_text
 
 
 def console() -> Console:
-    """Return the console of standard output; markup in the data means nothing there."""
+    """Return the console of standard output, which does not interpret markup in the data."""
     return Console(markup=False, highlight=False, emoji=False)
 
 

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, for what takes longer than a second."""
+"""A progress bar on standard error, for work that takes longer than a second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 1.0  # seconds
 
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[OnProgress]:
-    """Give a function to call with the bytes done; shows a bar once a second has gone by, in a terminal alone."""
+    """Yield a function to call with the bytes that are done. The bar appears after a second, and only in a terminal."""
     bar = Progress(
         TextColumn(what),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""`query`: SQL over the files."""
+"""`query`: SQL over a dump."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def query(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, all rows.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask in SQL (DuckDB). The table is `rollouts`; its columns are the fields of the records.
+    """Query a dump in SQL (DuckDB). The table is `rollouts`; its columns are the fields of the records.
 
     Examples:
 
@@ -51,7 +51,7 @@ def query(
 
 
 def print_table(names: list[str], cursor: Any) -> None:
-    """Print the first rows of an answer."""
+    """Print the first rows of a result."""
     rows = cursor.fetchmany(ROWS_SHOWN + 1)
     table = Table()
     for name in names:

@@ -14,13 +14,13 @@ SHOWN = (("prompt", "prompt"), ("response", "response"), ("ground truth", "groun
 
 
 def record_panel(row: Row, longest: int | None, fields: FieldNames) -> Panel:
-    """Return a record for people: prompt, response, ground truth, score, extras. `longest`: characters of a text."""
+    """Return a record as text: prompt, response, ground truth, score, extras. `longest` bounds each text."""
     title = Text(f"step {row.step}, index {row.index}  ({printable(row.path.name)})")
     return Panel(Group(*record_parts(row.record, longest, fields)), title=title, title_align="left")
 
 
 def record_parts(record: Record, longest: int | None, fields: FieldNames) -> list[Text]:
-    """Return the parts of a record, each a text."""
+    """Return the parts of a record as texts."""
     parts: list[Text] = []
     for label, role in SHOWN:
         if fields.value(record, role) is not None:

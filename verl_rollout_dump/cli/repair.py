@@ -1,4 +1,4 @@
-"""`repair`: a clean copy."""
+"""`repair`: write a clean copy of a dump."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def repair(
     as_json: AsJson = False,
     workers: Workers = WORKERS,
 ) -> None:
-    """Write a clean copy of a dump; the dump itself is not touched.
+    """Write a clean copy of a dump; the dump itself is not changed.
 
     Torn and unreadable lines are left out and listed. NaN and Infinity become null. Numbers, booleans and whole
-    tensors that default=str had made text come back, where their field allows no other reading. Good lines are
+    tensors that default=str had turned into text are restored if their field allows no other reading. Good lines are
     copied byte for byte. OUT/repair.json lists every change.
 
     Example:

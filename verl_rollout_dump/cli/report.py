@@ -1,4 +1,4 @@
-"""`report`: one HTML file."""
+"""`report`: write one HTML file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def report(
 ) -> None:
     """Write one HTML file to send to someone: curves, distributions, extras, best, worst and changed records, groups.
 
-    The file holds all it shows, loads nothing, and has no script; what a model wrote is text there.
+    The file contains everything that it shows, loads nothing, and has no script; what a model wrote is shown as text.
 
     Example:
 

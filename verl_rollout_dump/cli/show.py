@@ -1,4 +1,4 @@
-"""`show`: records, readably."""
+"""`show`: print records."""
 
 from __future__ import annotations
 
@@ -23,27 +23,34 @@ USUAL_LIMIT = 10
 WORTH_COUNTING = 64 << 20  # bytes; a larger dump is not read to its end only to count its records
 
 
+_Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", "-n", min=1, help=f"The largest number of records; default: {USUAL_LIMIT}, all with --json."
+    ),
+]
+
+
 def show(
     directory: Directory,
     step: Steps = None,
     index: Annotated[int | None, typer.Option("--index", "-i", min=0, help="The record of the step, from 0.")] = None,
-    uid: Annotated[str | None, typer.Option(help="Records whose uid starts so.")] = None,
+    uid: Annotated[str | None, typer.Option(help="Records whose uid starts with this text.")] = None,
     worst: Annotated[int | None, typer.Option(min=1, metavar="N", help="The N lowest scores.")] = None,
     best: Annotated[int | None, typer.Option(min=1, metavar="N", help="The N highest scores.")] = None,
-    random: Annotated[int | None, typer.Option(min=1, metavar="N", help="N at random.")] = None,
+    random: Annotated[int | None, typer.Option(min=1, metavar="N", help="N random records.")] = None,
     where: Where = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", min=1, help=f"At most so many; by default {USUAL_LIMIT}, all with --json."),
-    ] = None,
-    full: Annotated[bool, typer.Option("--full", help=f"Whole texts, not {LONGEST_SHOWN} characters.")] = False,
+    limit: _Limit = None,
+    full: Annotated[
+        bool, typer.Option("--full", help=f"Print whole texts instead of {LONGEST_SHOWN} characters.")
+    ] = False,
     as_json: AsJson = False,
     fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """Show records: prompt, response, ground truth, score, extras.
 
-    Control characters in them are shown as escapes. With --json each record is one line, as it stands in the file,
-    with its place. A limit that leaves records out is said on standard error. Exit code 1: no record is as asked for.
+    Control characters are shown as escapes. With --json each record is one line, as in the file, with its place. A
+    limit that leaves records out is reported on standard error. Exit code 1: no record matches.
 
     Examples:
 
@@ -52,17 +59,17 @@ def show(
     - `verl-rollout-dump show DIR --where 'score < 0.2 and acc == false' --random 5`
     - `verl-rollout-dump show DIR --where 'output contains "wait" and len(output) > 4000' --json`
     """
-    asked = [name for name, value in (("worst", worst), ("best", best), ("random", random)) if value is not None]
-    if len(asked) > 1 or (index is not None and asked):
+    chosen = [value for value in (worst, best, random) if value is not None]
+    if len(chosen) + (index is not None) > 1:
         raise DumpReadError("--index, --worst, --best and --random exclude each other; give one of them")
     with opened_dump(directory, fields) as dump:
-        steps = select_steps(dump, step if step or index is None else "last")
         if worst or best:
             require_scores(dump)
+        steps = select_steps(dump, step if step or index is None else "last")
         selection = Selection(steps, index, uid, worst, best, random, where)
         print_row = print_row_as_json if as_json else row_printer(None if full else LONGEST_SHOWN, dump.fields)
         rows = selection.rows(dump)
-        shown = print_rows(islice(rows, limit or (None if as_json or asked else USUAL_LIMIT)), print_row)
+        shown = print_rows(islice(rows, limit or (None if as_json or chosen else USUAL_LIMIT)), print_row)
         report_limit(shown, rows, is_small=where is not None or uid is not None or dump.size < WORTH_COUNTING)
 
 
@@ -80,13 +87,13 @@ def print_row_as_json(row: Row) -> None:
 
 
 def row_printer(longest: int | None, fields: FieldNames) -> Callable[[Row], None]:
-    """Return what prints a record for people; `longest`: characters of a text."""
+    """Return a function that prints a record; `longest` bounds the characters of a text."""
     out = console()
     return lambda row: out.print(record_panel(row, longest, fields))
 
 
 def print_rows(rows: Iterable[Row], print_row: Callable[[Row], None]) -> int:
-    """Print records one by one and return their number; exit code 1 if there are none."""
+    """Print records one by one and return their number; exit with code 1 if there are none."""
     count = 0
     for row in rows:
         count += 1
@@ -98,9 +105,9 @@ def print_rows(rows: Iterable[Row], print_row: Callable[[Row], None]) -> int:
 
 
 def report_limit(shown: int, rest: Iterator[Row], is_small: bool) -> None:
-    """Say on standard error how many records were left out; of a large dump only that there are more.
+    """Report on standard error how many records were left out; for a large dump only that there are more.
 
-    `is_small` says that the rest is worth reading for the number.
+    `is_small` states that the rest can be read to count it.
     """
     if next(rest, None) is None:
         return

@@ -1,4 +1,4 @@
-"""`stats`: the figures of each step."""
+"""`stats`: figures of each step."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ STEPS_SHOWN = 40
 def stats(
     directory: Directory,
     step: Steps = None,
-    every: Annotated[bool, typer.Option("--all", help=f"All steps, not the last {STEPS_SHOWN}.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row a step, every figure.")] = False,
+    every: Annotated[bool, typer.Option("--all", help=f"All steps instead of the last {STEPS_SHOWN}.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row per step, with every figure.")] = False,
     as_json: AsJson = False,
     workers: Workers = WORKERS,
     fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
-    """Tell per step how the scores and all numeric extras go, and what is wrong with the responses.
+    """Print the scores, all numeric extras, and the problems of the responses, per step.
 
-    score, std, min, max: of the scores. length: mean of the responses in characters. empty, doubled, cut: share of
-    responses without text, equal to another one of the step, stopped by the length limit (where a field says so).
-    no signal: groups (rollouts of one prompt) whose scores are all equal, so that GRPO learns nothing from them.
+    score, std, min, max: of the scores. length: mean length of the responses in characters. empty, doubled, cut: share
+    of responses that have no text, equal another one of the step, or reached the length limit (if a field says so).
+    no signal: groups (rollouts of one prompt) whose scores are all equal, from which GRPO learns nothing.
 
     Examples:
 
@@ -67,7 +67,7 @@ def print_csv(found: list[StepStats]) -> None:
 
 
 def print_steps(found: list[StepStats], out: Console) -> None:
-    """Print one row a step."""
+    """Print one row per step."""
     table = Table()
     columns = shown_columns(found)
     for column in columns:

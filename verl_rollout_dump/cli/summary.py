@@ -1,4 +1,4 @@
-"""`summary`: what a dump holds, on one screen."""
+"""`summary`: the content of a dump, on one screen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS_SHOWN = 40
 
 
 def summary(directory: Directory, as_json: AsJson = False, fields: FieldNames = DEFAULT_FIELDS) -> None:
-    """Say what a dump holds: files, records and mean score per step, and one record to look at.
+    """Print the content of a dump: files, records and mean score per step, and one record.
 
     Example:
 
@@ -39,7 +39,7 @@ def summary(directory: Directory, as_json: AsJson = False, fields: FieldNames = 
 
 
 def step_rows(dump: Dump) -> list[dict[str, Any]]:
-    """Return what is told of each file."""
+    """Return the row of each file."""
     means = mean_scores(dump)
     return [
         {
@@ -84,7 +84,7 @@ def best_of_last_step(dump: Dump) -> Row:
 
 
 def print_state(dump: Dump, out: Console) -> None:
-    """Print what `run.json` says of the run: state, attempts, and what did not go as it was given."""
+    """Print what `run.json` says about the run: state, attempts, and what was not written as it was given."""
     record = dump.run
     if record is None:
         out.print("No run.json: not written by verl_rollout_dump.")

@@ -1,4 +1,4 @@
-"""`tail`: the last steps, and those that come."""
+"""`tail`: the last steps, and new ones."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ QUIET = 2  # looks without a change after which a file counts as written
 
 def tail(
     directory: Directory,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as new steps come; ends with Ctrl-C.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Steps to begin with.")] = 10,
-    examples: Annotated[int, typer.Option("--examples", "-e", min=0, help="Records of each step to show.")] = 0,
-    seconds: Annotated[float, typer.Option(min=0.05, help="How often to look.")] = 1.0,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new steps; Ctrl-C ends it.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last steps to print first.")] = 10,
+    examples: Annotated[
+        int, typer.Option("--examples", "-e", min=0, help="How many records of each step to print.")
+    ] = 0,
+    seconds: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks at the folder.")] = 1.0,
     as_json: AsJson = False,
     fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
-    """Tell the last steps, one line each; with -f go on while the training runs.
+    """Print the last steps, one line each; with -f continue while the training runs.
 
     Examples:
 
@@ -82,9 +84,9 @@ def print_examples(dump: Dump, step: int, count: int) -> None:
 
 
 def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterator[list[DumpFile]]:
-    """Yield the files of steps: the last ones that are there, then (unless `seconds` is None) those that come.
+    """Yield the files of steps: the last existing ones, then (unless `seconds` is None) new ones.
 
-    A new file counts once it has not changed for two looks, `seconds` apart; verl's own writer fills it slowly.
+    A new file is yielded when it has not changed between two looks, `seconds` apart: verl's own writer fills it slowly.
     """
     files = open_dump(directory).files if seconds is None else files_if_any(directory)
     yield from deque(tasks_by_step(files), maxlen=lines)
@@ -100,7 +102,7 @@ def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterato
 
 
 def _by_content(files: list[DumpFile]) -> dict[_Content, DumpFile]:
-    """Return files by what changes with their content; files that were removed meanwhile are left out."""
+    """Return files with a value that changes with their content; files that were removed meanwhile are left out."""
     found: dict[_Content, DumpFile] = {}
     for file in files:
         try:
@@ -112,7 +114,7 @@ def _by_content(files: list[DumpFile]) -> dict[_Content, DumpFile]:
 
 
 def tasks_by_step(files: list[DumpFile]) -> list[list[DumpFile]]:
-    """Return the files of each step together, in the order of the files."""
+    """Group the files by step, in the order of the files."""
     by_step: dict[int | None, list[DumpFile]] = {}
     for file in files:
         by_step.setdefault(file.step, []).append(file)
@@ -120,5 +122,5 @@ def tasks_by_step(files: list[DumpFile]) -> list[list[DumpFile]]:
 
 
 def files_if_any(directory: Path) -> list[DumpFile]:
-    """Return the files of a dump that a training may not have begun yet."""
+    """Return the files of a dump; none if the training has not created it yet."""
     return dump_files(directory) if directory.exists() else []

@@ -11,7 +11,7 @@ from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 
 def view(directory: Directory, fields: FieldNames = DEFAULT_FIELDS) -> None:
-    """Look at a dump in the terminal: steps, groups, records; search, filter, sort, compare, follow. Press ? for help.
+    """Browse a dump in the terminal: steps, groups, records; search, filter, sort, compare, follow. Press ? for help.
 
     Example:
 

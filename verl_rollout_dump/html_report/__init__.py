@@ -1,7 +1,7 @@
 """`verl-rollout-dump report`: a dump as one HTML file, to send to someone.
 
-It holds everything it shows, and loads nothing: charts are pictures inside the file, there is no script, and a
-Content-Security-Policy forbids both. Whatever a model wrote is text there.
+The file contains everything that it shows and loads nothing: charts are images inside the file, there is no script,
+and a Content-Security-Policy forbids both. Whatever a model wrote is shown as text.
 """
 
 from verl_rollout_dump.html_report.writing import write_report

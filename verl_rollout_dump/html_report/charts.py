@@ -1,6 +1,6 @@
 """Charts as SVG, drawn by Vega-Lite (vl-convert, without a browser or network).
 
-Names that come from a dump appear as titles alone; the fields of the data have names of our own.
+Names from a dump appear only as titles; the fields of the data have names of our own.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def summary_chart(title: str, steps: Sequence[int], figures: Sequence[NumberSumm
 
 
 def shares_chart(found: Sequence[StepStats]) -> str:
-    """Return the curves of the shares that tell of trouble."""
+    """Return the curves of the shares of problematic responses and groups."""
     rows: Rows = []
     for stats in thinned(found):
         shares = {

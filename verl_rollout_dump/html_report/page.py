@@ -1,4 +1,4 @@
-"""The page: pieces of HTML. Every text that is not ours goes through `escaped`."""
+"""The page: pieces of HTML. Every text from a dump goes through `escaped`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ summary { cursor: pointer; } pre { white-space: pre-wrap; overflow-wrap: anywher
 
 
 def escaped(text: str, longest: int | None = LONGEST) -> str:
-    """Return a text as HTML that shows it and does nothing else; control characters become escapes."""
+    """Return a text as HTML that only shows it; control characters become escapes."""
     return html.escape(printable(text, longest), quote=True)
 
 
@@ -56,7 +56,7 @@ def charts(images: Iterable[str]) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; cells that are no numbers stand left."""
+    """Return a table; cells that are not numbers are aligned left."""
     head = "".join(f"<th>{escaped(cell)}</th>" for cell in headings)
     body = "".join(f"<tr>{''.join(map(table_cell, row))}</tr>" for row in rows)
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'

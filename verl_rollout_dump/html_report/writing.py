@@ -1,4 +1,4 @@
-"""What stands in the report, and in which order."""
+"""The sections of the report, and their order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SIGNAL = {True: "yes", False: "no", None: "null score"}
 
 @dataclass
 class ReportSource:
-    """A dump with its index made, and the figures of its steps."""
+    """A dump with its index, and the figures of its steps."""
 
     dump: Dump
     stats: list[StepStats]
@@ -47,7 +47,7 @@ class ReportSource:
 
 
 def write_report(dump: Dump, target: Path, workers: int = 1, on_progress: OnProgress = ignore_progress) -> None:
-    """Write the report; the file appears when it is whole. Reads the dump twice. Raises `DumpReadError`."""
+    """Write the report; the file appears when it is complete. Reads the dump twice. Raises `DumpReadError`."""
     if not target.absolute().parent.is_dir():
         raise DumpReadError(f"{target.parent} is not a directory; make it first")
     dump.make_index(workers, on_progress)

@@ -21,7 +21,7 @@ PROMPTS = {"search": "search in prompts and responses", "filter": "filter, such 
 
 
 class ViewerApp(RecordBrowser):
-    """Looks at one dump."""
+    """Browses one dump."""
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
 
@@ -49,7 +49,7 @@ class ViewerApp(RecordBrowser):
             self.record_list.redraw()
 
     def action_compare(self) -> None:
-        """Show the marked record beside this one, or no longer."""
+        """Show or hide the marked record beside this one."""
         if self.marked is None:
             self.notify("Mark a record first: m")
             return
@@ -87,13 +87,13 @@ class ViewerApp(RecordBrowser):
         self.question.focus()
 
     def action_leave_input(self) -> None:
-        """Leave the question without an answer."""
+        """Close the input without an answer."""
         self.question.display = False
         self.record_list.focus()
 
     @on(Input.Submitted, "#question")
     def take_answer(self, answer: Input.Submitted) -> None:
-        """Search or filter as was answered; a mistake is told and can be put right."""
+        """Search or filter by the answer; a mistake is shown and can be corrected."""
         text = answer.value.strip()
         if self._asked == "search":
             self.needle = text
@@ -117,7 +117,7 @@ class ViewerApp(RecordBrowser):
 
     @work(thread=True, exclusive=True, group="find")
     def find(self, direction: int) -> None:
-        """Look for the text from the cursor on, around the end of the list."""
+        """Search for the text from the cursor on, and continue at the start of the list."""
         start = self.record_list.cursor
         places = records_from(self.lines, start, direction)
         found = next(self.source.find(self.step, list(places), self.needle), None)
@@ -134,6 +134,6 @@ class ViewerApp(RecordBrowser):
     # Following.
 
     def action_follow(self) -> None:
-        """Follow the training, or no longer."""
+        """Start or stop following the training."""
         self.is_following = not self.is_following
         self._show_status()

@@ -39,7 +39,7 @@ RecordPane:focus { background: $boost; }
 
 
 FOLLOW_SECONDS = 2.0
-DRAW_SECONDS = 0.2  # the curve of scores is drawn anew no more often
+DRAW_SECONDS = 0.2  # the shortest time between two drawings of the curve
 
 
 class RecordBrowser(App[None]):
@@ -59,7 +59,7 @@ class RecordBrowser(App[None]):
         self.marked: tuple[int, int] | None = None
         self.is_following = False
         self._bounds = (0.0, 0.0)
-        # Kept, not asked for when needed: a query sees the screen on top alone, which may be the help.
+        # Kept as attributes: a query sees only the screen on top, which may be the help.
         self.curve = Sparkline([], id="curve")
         self.step_list = LineList(self._step_text, id="steps")
         self.record_list = LineList(self._line_text, id="records")
@@ -83,7 +83,7 @@ class RecordBrowser(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Show the last step, and find out the scores of all in the background."""
+        """Show the last step, and compute the scores of all steps in the background."""
         self.title = str(self.source.path)
         self.set_interval(FOLLOW_SECONDS, self._look_for_new_steps)
         self.step_list.show_lines(len(self.source.steps), len(self.source.steps) - 1)
@@ -106,7 +106,7 @@ class RecordBrowser(App[None]):
 
     @work(thread=True, exclusive=True, group="scores")
     def learn_scores(self) -> None:
-        """Find out the scores of the steps, the last ones first, and draw them as they come."""
+        """Compute the scores of the steps, the last ones first, and draw them as they arrive."""
         worker = get_current_worker()
         drawn = time.monotonic()
         for step in self.source.unknown_steps():
@@ -135,7 +135,7 @@ class RecordBrowser(App[None]):
 
     @work(thread=True, exclusive=True, group="lines")
     def load_lines(self, cursor: int) -> None:
-        """Make the list of the step, as it is filtered and sorted now."""
+        """Make the list of the step with the current filter and order."""
         worker = get_current_worker()
         step = self.step
         lines = self.source.lines(step, self.order, self._condition())

@@ -1,4 +1,4 @@
-"""A list of any length: only the lines on the screen are made."""
+"""A list of any length that renders only the lines on the screen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LineText = Callable[[int, int], Text]  # (number of the line, width in cells) ->
 
 
 class LineList(ScrollView, can_focus=True):
-    """Lines with a cursor. `line_text` makes a line when it is to be shown."""
+    """Lines with a cursor. `line_text` renders a line when it is shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "up", show=False, tooltip="move up in a list or in the record"),
@@ -37,7 +37,7 @@ class LineList(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0)
 
     class Moved(Message):
-        """The cursor stands on another line."""
+        """The cursor has moved to another line."""
 
         def __init__(self, line_list: LineList, line: int) -> None:
             super().__init__()
@@ -60,7 +60,7 @@ class LineList(ScrollView, can_focus=True):
         return self._count
 
     def show_lines(self, count: int, cursor: int = 0) -> None:
-        """Show other lines, with the cursor on one of them; tells `Moved` even where its number is the same."""
+        """Show other lines, with the cursor on one of them; posts `Moved` even if its number is the same."""
         self._count = count
         self.virtual_size = Size(self.size.width, count)
         self.set_reactive(LineList.cursor, max(0, min(cursor, count - 1)))
@@ -69,7 +69,7 @@ class LineList(ScrollView, can_focus=True):
         self.post_message(self.Moved(self, self.cursor))
 
     def redraw(self) -> None:
-        """Make the lines on the screen anew."""
+        """Render the lines on the screen again."""
         self.refresh()
 
     def validate_cursor(self, cursor: int) -> int:
@@ -77,14 +77,14 @@ class LineList(ScrollView, can_focus=True):
         return max(0, min(cursor, self._count - 1))
 
     def watch_cursor(self, before: int, after: int) -> None:
-        """Show the cursor's new place, and tell it."""
+        """Show the cursor's new place, and post `Moved`."""
         self.refresh()
         self._show_cursor()
         if before != after:
             self.post_message(self.Moved(self, after))
 
     def render_line(self, y: int) -> Strip:
-        """Make a line of the screen."""
+        """Render a line of the screen."""
         number = self.scroll_offset.y + y
         width = self.size.width
         if number >= self._count:

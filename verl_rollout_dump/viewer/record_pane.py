@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 
 class RecordPane(VerticalScroll, can_focus=True):
-    """Shows a text that may be long."""
+    """Shows a record whose text may be long."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "scroll_up", "up", show=False),
@@ -26,7 +26,7 @@ class RecordPane(VerticalScroll, can_focus=True):
         self._text = Static()
 
     def compose(self) -> ComposeResult:
-        """Make the text."""
+        """Compose the widget."""
         yield self._text
 
     def show(self, text: Text) -> None:

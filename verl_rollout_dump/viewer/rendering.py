@@ -15,7 +15,7 @@ from verl_rollout_dump.viewer.source import GroupLine, ListLine, RecordLine
 LONGEST = 200_000  # characters of a text that is shown
 PARTS = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"))
 HEADING = Style(bold=True, color="cyan")
-# What stands out in a response: tags and special tokens, boxed answers, numbers.
+# Highlighted in a response: tags and special tokens, boxed answers, numbers.
 HIGHLIGHTS = (
     (re.compile(r"<\|?/?[\w\-|]+\|?>"), Style(color="magenta", bold=True)),
     (re.compile(r"\\boxed\{[^}]*\}|####\s*\S+"), Style(color="green", bold=True)),
@@ -44,7 +44,7 @@ def step_line(step: int, mean: float | None, low: float, high: float) -> Text:
 def list_line(
     line: ListLine, record: Record, width: int, bounds: tuple[float, float], is_marked: bool, fields: FieldNames
 ) -> Text:
-    """Return a line of the list of a step: the heading of a group, or a record."""
+    """Render a line of a step's list: the heading of a group, or a record."""
     if isinstance(line, GroupLine):
         return group_line(line, record, width, fields)
     score = "     -" if line.score is None else f"{line.score:>6.3g}"
@@ -55,7 +55,7 @@ def list_line(
 
 
 def group_line(line: GroupLine, record: Record, width: int, fields: FieldNames) -> Text:
-    """Return the heading of a group: mean, whether it carries a signal, the prompt."""
+    """Render the heading of a group: mean, whether it has a signal, the prompt."""
     group = line.group
     mean = "" if group.mean is None else f" {group.mean:.3g}"
     silent = len(group.scores) > 1 and group.has_signal is False
@@ -65,7 +65,7 @@ def group_line(line: GroupLine, record: Record, width: int, fields: FieldNames) 
 
 
 def record_text(record: Record, title: str, needle: str, fields: FieldNames) -> Text:
-    """Return a record as the right side shows it; `needle` is marked where it is found."""
+    """Render a record for the right side, with `needle` marked."""
     score = fields.value(record, "score")
     text = Text.assemble((f"{title}   score ", "bold"), (printable(json_text(score)), "bold green"), "\n")
     for label, role in PARTS:
@@ -84,7 +84,7 @@ def record_text(record: Record, title: str, needle: str, fields: FieldNames) -> 
 
 
 def highlighted(shown: str, needle: str) -> Text:
-    """Return a text with what stands out in colour, and the text that was searched for marked."""
+    """Return a text with tags and answers in colour, and the searched text marked."""
     text = Text(shown)
     for pattern, style in HIGHLIGHTS:
         for match in pattern.finditer(shown):

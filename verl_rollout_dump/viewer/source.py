@@ -1,4 +1,4 @@
-"""What the viewer shows, apart from how: steps, the lines of a step, records; nothing of textual."""
+"""The content of the viewer without textual: steps, the lines of a step, records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ListLine = RecordLine | GroupLine
 
 
 class ViewerSource:
-    """An open dump as the viewer sees it."""
+    """An open dump, as the viewer reads it."""
 
     def __init__(self, dump: Dump) -> None:
         self.dump = dump
@@ -57,7 +57,7 @@ class ViewerSource:
         self.dump.close()
 
     def refresh(self) -> list[int]:
-        """Look for new and changed files; return the steps that are new or changed."""
+        """Find new and changed files; return their steps."""
         before = {file: self.dump.has_index(file) for file in self.dump.files}
         self.dump.refresh()
         changed = {file.step for file in self.dump.files if not before.get(file) or not self.dump.has_index(file)}
@@ -71,7 +71,7 @@ class ViewerSource:
         return news
 
     def mean(self, step: int) -> float | None:
-        """Return the mean score of a step where it is known by now."""
+        """Return the mean score of a step if it is known already."""
         return self._means.get(step)
 
     def unknown_steps(self) -> list[int]:
@@ -79,11 +79,11 @@ class ViewerSource:
         return [step for step in reversed(self.steps) if step not in self._means]
 
     def learn(self, step: int) -> None:
-        """Find out the mean score of a step; reads its files where there is no index."""
+        """Compute the mean score of a step; reads its files if there is no index."""
         self._means[step] = mean_score(self.dump, step)
 
     def lines(self, step: int, order: str, holds: Condition | None) -> list[ListLine]:
-        """Return the list of a step in an order of `ORDERS`; `holds` leaves only some records."""
+        """Return the list of a step in an order of `ORDERS`; `holds` filters the records."""
         groups = groups_of_step(self.dump, step)
         sizes = self.dump.column(step, "length")
         kept = None if holds is None else self._kept(step, holds)
@@ -109,7 +109,7 @@ class ViewerSource:
             return {"input": "", "output": f"(cannot be read: {error})"}
 
     def find(self, step: int, indexes: list[int], needle: str) -> Iterator[int]:
-        """Yield those of some records whose prompt or response holds a text, upper and lower case alike."""
+        """Yield the records whose prompt or response contains a text, ignoring case."""
         folded = needle.casefold()
         for index in indexes:
             record = self.record(step, index)
@@ -123,7 +123,7 @@ def as_they_are(lines: list[ListLine]) -> list[ListLine]:
 
 
 def score_order(line: ListLine, sign: float) -> tuple[bool, float]:
-    """Return what orders records by score; those without one come last."""
+    """Return the sort key of a record by score; records without a score come last."""
     score = line.score if isinstance(line, RecordLine) else None
     return score is None, sign * (score or 0.0)
 
@@ -148,7 +148,7 @@ ORDERS = {GROUPS: as_they_are, "worst first": worst_first, "best first": best_fi
 
 
 def next_order(order: str) -> str:
-    """Return the order that comes after another one."""
+    """Return the next order."""
     names = list(ORDERS)
     return names[(names.index(order) + 1) % len(names)]
 
@@ -160,7 +160,7 @@ def finite_means(source: ViewerSource) -> list[float]:
 
 
 def first_of_group(lines: Sequence[ListLine], cursor: int, direction: int) -> int:
-    """Return the line of the first record of the next (1) or previous (-1) group; where there is none, the cursor."""
+    """Return the line of the first record of the next (1) or previous (-1) group, else the cursor."""
     firsts = [number + 1 for number, line in enumerate(lines) if isinstance(line, GroupLine)]
     if direction > 0:
         return next((first for first in firsts if first > cursor), cursor)
@@ -168,9 +168,9 @@ def first_of_group(lines: Sequence[ListLine], cursor: int, direction: int) -> in
 
 
 def records_from(lines: Sequence[ListLine], cursor: int, direction: int) -> dict[int, int]:
-    """Return index -> line of all records, in the order in which a search from the cursor looks at them.
+    """Return index -> line of all records, in the order of a search from the cursor.
 
-    Forwards (1), backwards (-1), or forwards with the record under the cursor first (0); around the end of the list.
+    The search goes forwards (1), backwards (-1), or forwards from the record under the cursor (0). It wraps around.
     """
     count = len(lines)
     step = -1 if direction < 0 else 1
