@@ -20,7 +20,7 @@ from verl_rollout_dump.errors import DumpError
 
 logger = logging.getLogger(__name__)
 
-ENTRY_POINT_GROUP = "verl_rollout_dump.callbacks"
+_ENTRY_POINT_GROUP = "verl_rollout_dump.callbacks"
 DUMP = "dump"  # the name of the dump itself, which needs a config (`integrations.open_hooks`)
 
 
@@ -48,11 +48,11 @@ class RolloutCallback(ABC):  # noqa: B024  (every method may be left out)
         self.on_train_end()
 
 
-CallbackClass = TypeVar("CallbackClass", bound=type[RolloutCallback])
+_CallbackClass = TypeVar("_CallbackClass", bound=type[RolloutCallback])
 _registered: dict[str, type[RolloutCallback]] = {}
 
 
-def register_callback(name: str) -> Callable[[CallbackClass], CallbackClass]:
+def register_callback(name: str) -> Callable[[_CallbackClass], _CallbackClass]:
     """Register a subclass of `RolloutCallback` under a name, so that it runs in every trainer of this process.
 
     Used as a decorator. The class is built without arguments when a trainer starts. Raises `ValueError` if another
@@ -60,7 +60,7 @@ def register_callback(name: str) -> Callable[[CallbackClass], CallbackClass]:
     but a subclass of `RolloutCallback`.
     """
 
-    def register(cls: CallbackClass) -> CallbackClass:
+    def register(cls: _CallbackClass) -> _CallbackClass:
         if not (isinstance(cls, type) and issubclass(cls, RolloutCallback)):
             raise TypeError(f"register_callback({name!r}) takes a subclass of RolloutCallback, got {cls!r}")
         taken = _registered.get(name)
@@ -132,7 +132,7 @@ def check_callbacks(names: Sequence[str]) -> None:
         raise ConfigError(
             [
                 f"rollout_dump.callbacks names {', '.join(map(repr, unknown))}, which no installed package "
-                f"offers as an entry point of the group {ENTRY_POINT_GROUP}. Known: {', '.join(known)}."
+                f"offers as an entry point of the group {_ENTRY_POINT_GROUP}. Known: {', '.join(known)}."
                 f"{nearest(unknown[0], known)}"
             ]
         )
@@ -153,4 +153,4 @@ def build_callbacks(names: Sequence[str]) -> list[RolloutCallback]:
 
 def _offered() -> dict[str, EntryPoint]:
     """Return the callbacks that installed packages offer, by name."""
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    return {point.name: point for point in entry_points(group=_ENTRY_POINT_GROUP)}

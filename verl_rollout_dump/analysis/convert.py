@@ -22,39 +22,39 @@ from verl_rollout_dump.storage.atomic_files import replacing
 from verl_rollout_dump.storage.step_files import temporary_path
 
 
-class Converted(NamedTuple):
+class _Converted(NamedTuple):
     """What was written. `as_text` names the columns and parts of columns (dots, `[]`) written as JSON text."""
 
     records: int
     as_text: list[str]
 
 
-def write_parquet(dump: Dump, target: Path) -> Converted:
+def _write_parquet(dump: Dump, target: Path) -> _Converted:
     """Write one Parquet file (zstd). Needs pyarrow."""
     parquet = require("pyarrow.parquet", "writing Parquet")
     schema = arrow_schema(dump)
     with parquet.ParquetWriter(target, schema.schema, compression="zstd") as writer:
-        return write_batches(dump, schema, writer)
+        return _write_batches(dump, schema, writer)
 
 
-def write_arrow(dump: Dump, target: Path) -> Converted:
+def _write_arrow(dump: Dump, target: Path) -> _Converted:
     """Write one Arrow IPC stream file, which `datasets` and `polars` can map. Needs pyarrow."""
     ipc = require("pyarrow.ipc", "writing Arrow")
     schema = arrow_schema(dump)
     with target.open("wb") as file, ipc.new_stream(file, schema.schema) as writer:
-        return write_batches(dump, schema, writer)
+        return _write_batches(dump, schema, writer)
 
 
-def write_batches(dump: Dump, schema: ArrowSchema, writer: Any) -> Converted:
+def _write_batches(dump: Dump, schema: ArrowSchema, writer: Any) -> _Converted:
     """Write all batches to a pyarrow writer."""
     records = 0
     for batch in arrow_batches(dump, schema):
         writer.write_batch(batch)
         records += batch.num_rows
-    return Converted(records, schema.as_text)
+    return _Converted(records, schema.as_text)
 
 
-def write_datasets(dump: Dump, target: Path) -> Converted:
+def _write_datasets(dump: Dump, target: Path) -> _Converted:
     """Write a folder for `datasets.load_from_disk`. Needs datasets."""
     datasets = require("datasets", "writing a Dataset")
     schema = arrow_schema(dump)
@@ -62,7 +62,7 @@ def write_datasets(dump: Dump, target: Path) -> Converted:
     target.mkdir(parents=True)
     ipc = require("pyarrow.ipc", "writing a Dataset")
     with data.open("wb") as file, ipc.new_stream(file, schema.schema) as writer:
-        converted = write_batches(dump, schema, writer)
+        converted = _write_batches(dump, schema, writer)
     features = datasets.Features.from_arrow_schema(schema.schema)
     datasets.DatasetInfo(features=features).write_to_directory(str(target))
     state = {
@@ -78,7 +78,7 @@ def write_datasets(dump: Dump, target: Path) -> Converted:
     return converted
 
 
-def write_csv(dump: Dump, target: Path) -> Converted:
+def _write_csv(dump: Dump, target: Path) -> _Converted:
     """Write one CSV file: nested values and markers as JSON text, null as an empty cell."""
     names = list(dict.fromkeys(name for row in dump.rows() for name in row.record))
     records = 0
@@ -86,36 +86,36 @@ def write_csv(dump: Dump, target: Path) -> Converted:
         writer = csv.writer(file)
         writer.writerow(names)
         for row in dump.rows():
-            writer.writerow([cell(row.record.get(name)) for name in names])
+            writer.writerow([_cell(row.record.get(name)) for name in names])
             records += 1
-    return Converted(records, [])
+    return _Converted(records, [])
 
 
-def cell(value: Any) -> Any:
+def _cell(value: Any) -> Any:
     """Return the CSV cell of a value."""
     return orjson.dumps(value).decode() if isinstance(value, (dict, list, bool)) else value
 
 
-def write_jsonl(dump: Dump, target: Path) -> Converted:
+def _write_jsonl(dump: Dump, target: Path) -> _Converted:
     """Write one strict JSONL file with all steps; every record has a `step`."""
     records = 0
     with target.open("wb") as file:
         for row in dump.rows():
             file.write(orjson.dumps({"step": row.step, **row.record}) + b"\n")
             records += 1
-    return Converted(records, [])
+    return _Converted(records, [])
 
 
-FORMATS: dict[str, Callable[[Dump, Path], Converted]] = {
-    "parquet": write_parquet,
-    "csv": write_csv,
-    "datasets": write_datasets,
-    "jsonl": write_jsonl,
-    "arrow": write_arrow,
+FORMATS: dict[str, Callable[[Dump, Path], _Converted]] = {
+    "parquet": _write_parquet,
+    "csv": _write_csv,
+    "datasets": _write_datasets,
+    "jsonl": _write_jsonl,
+    "arrow": _write_arrow,
 }
 
 
-def convert_dump(dump: Dump, target: Path, format_name: str) -> Converted:
+def convert_dump(dump: Dump, target: Path, format_name: str) -> _Converted:
     """Write a dump in a format of `FORMATS`. The target appears when it is complete.
 
     Raises `DumpReadError` if the target exists or cannot be written, `MissingPackageError` if a package is missing.

@@ -53,7 +53,7 @@ class PromptChange:
 
 
 @dataclass(frozen=True)
-class Scored:
+class _Scored:
     """The records with a score, as columns of equal length: prompt hash, score, step, index in the step."""
 
     keys: NDArray[np.uint64]
@@ -62,7 +62,7 @@ class Scored:
     indexes: NDArray[np.int64]
 
 
-def scored_records(dump: Dump, steps: Collection[int], by: str) -> Scored:
+def scored_records(dump: Dump, steps: Collection[int], by: str) -> _Scored:
     """Return the scored records of some steps, from the index. `by` is a key of `KEYS`."""
     parts: list[tuple[Any, Any, Any, Any]] = []
     for step in steps:
@@ -72,7 +72,7 @@ def scored_records(dump: Dump, steps: Collection[int], by: str) -> Scored:
         parts.append((keys[good], scores[good], np.full(len(indexes), step), indexes))
     if not parts:
         parts = [(np.array([], np.uint64), np.array([]), np.array([], np.int64), np.array([], np.int64))]
-    return Scored(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return _Scored(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def step_scores(before: Dump, after: Dump) -> list[StepScores]:
@@ -87,23 +87,23 @@ def mean_scores(dump: Dump) -> dict[int, float | None]:
     order = np.argsort(columns["step"], kind="stable")
     steps, starts = np.unique(columns["step"][order], return_index=True)
     scores = np.split(columns["score"][order], starts[1:])
-    return {step: finite_mean(some) for step, some in zip(steps.tolist(), scores, strict=False)}
+    return {step: _finite_mean(some) for step, some in zip(steps.tolist(), scores, strict=False)}
 
 
 def mean_score(dump: Dump, step: int) -> float | None:
     """Return the mean of the finite scores of a step; None if there are none."""
-    return finite_mean(dump.scores(step))
+    return _finite_mean(dump.scores(step))
 
 
-def finite_mean(scores: NDArray[np.float64]) -> float | None:
+def _finite_mean(scores: NDArray[np.float64]) -> float | None:
     """Return the mean of the finite scores; None if there are none."""
     finite = scores[np.isfinite(scores)]
     return float(np.add.reduce(finite)) / len(finite) if len(finite) else None
 
 
-def prompt_changes(before: Scored, after: Scored) -> list[PromptChange]:
+def prompt_changes(before: _Scored, after: _Scored) -> list[PromptChange]:
     """Return the prompts that are in both, largest loss first."""
-    one, other = by_key(before), by_key(after)
+    one, other = _by_key(before), _by_key(after)
     changes = [
         PromptChange(mean_before, mean_after, count_before, count_after, place_before, place_after)
         for key in one.keys() & other.keys()
@@ -113,7 +113,7 @@ def prompt_changes(before: Scored, after: Scored) -> list[PromptChange]:
     return sorted(changes, key=lambda change: (change.change, change.place_before))
 
 
-def by_key(scored: Scored) -> dict[int, tuple[float, int, tuple[int, int]]]:
+def _by_key(scored: _Scored) -> dict[int, tuple[float, int, tuple[int, int]]]:
     """Return for each key its mean score, number of rollouts, and (step, index) of the best rollout."""
     if not len(scored.keys):
         return {}

@@ -14,7 +14,7 @@ _JSON_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 LONGEST_SHOWN = 2000  # characters of a text
 BARS = "▁▂▃▄▅▆▇█"
 # Control characters except line feed and tab, and characters that are invisible or change the text direction.
-CONTROLS = re.compile(
+_CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
 
@@ -22,7 +22,7 @@ CONTROLS = re.compile(
 def printable(text: str, longest: int | None = LONGEST_SHOWN) -> str:
     """Return a text that is safe to print: control characters become escapes, a long text is cut."""
     shown = text if longest is None or len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
-    shown = CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
+    shown = _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
     return shown.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -42,7 +42,7 @@ def json_text(value: Any) -> str:
 
 def sparkline(values: Sequence[float | None], width: int = 40) -> str:
     """Return a curve of block characters; None is a space. More values than `width` are averaged."""
-    shown = averaged(values, width)
+    shown = _averaged(values, width)
     known = [value for value in shown if value is not None]
     if not known:
         return ""
@@ -51,7 +51,7 @@ def sparkline(values: Sequence[float | None], width: int = 40) -> str:
     return "".join(" " if value is None else BARS[round((value - low) * scale)] for value in shown)
 
 
-def averaged(values: Sequence[float | None], width: int) -> list[float | None]:
+def _averaged(values: Sequence[float | None], width: int) -> list[float | None]:
     """Return at most `width` values, each the mean of neighbouring values."""
     if len(values) <= width:
         return list(values)

@@ -44,9 +44,9 @@ def groups_of_step(dump: Dump, step: int) -> list[Group]:
     for index, group in enumerate(inverse.tolist()):
         members[group].append(index)
     in_order = sorted(members, key=lambda indexes: indexes[0])
-    return [Group(step, indexes, [score_or_none(scores[index]) for index in indexes]) for indexes in in_order]
+    return [Group(step, indexes, [_score_or_none(scores[index]) for index in indexes]) for indexes in in_order]
 
 
-def score_or_none(score: Any) -> float | None:
+def _score_or_none(score: Any) -> float | None:
     """Return a score of the index; None for NaN and infinities."""
     return float(score) if np.isfinite(score) else None

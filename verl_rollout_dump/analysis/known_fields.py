@@ -27,7 +27,7 @@ def require_chosen_fields(dump: Dump) -> None:
     """Raise `DumpReadError` if a field chosen by `--score` and the like is in no record of the dump."""
     known: set[str] = set()
     for role, name in dump.fields.chosen.items():
-        known = known or sampled_fields(dump)
+        known = known or _sampled_fields(dump)
         if not _exists(dump, tuple(name.split(".")), known):
             option = _OPTIONS.get(role, role)
             raise DumpReadError(f"--{option} {name}: {_unknown(name, known)}")
@@ -37,12 +37,12 @@ def require_fields(dump: Dump, condition: Condition) -> None:
     """Raise `WhereError` if a condition names a field that is in no record of the dump."""
     known: set[str] = set()
     for path, position in condition.fields:
-        known = known or sampled_fields(dump)
+        known = known or _sampled_fields(dump)
         if not _exists(dump, path, known):
             raise WhereError(condition.text, position, _unknown(".".join(path), known))
 
 
-def sampled_fields(dump: Dump) -> set[str]:
+def _sampled_fields(dump: Dump) -> set[str]:
     """Return the fields of some records, with dots into nested objects, and `step`."""
     files = dump.files
     every = max(1, len(files) // _FILES)

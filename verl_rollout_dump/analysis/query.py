@@ -23,12 +23,12 @@ from verl_rollout_dump.reader.optional_imports import require
 from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress
 from verl_rollout_dump.reader.value_types import ValueType
 
-TABLE = "rollouts"
+_TABLE = "rollouts"
 _LOADED = "loaded_rollouts"
 _NAMELESS = "(empty name)"
 
 
-class QueryResult(NamedTuple):
+class _QueryResult(NamedTuple):
     """The names of the columns of an answer, a DuckDB cursor to fetch its rows from, and notes on columns read."""
 
     names: list[str]
@@ -44,7 +44,7 @@ class QuerySchemaPlanner(SchemaPlanner):
         return bool(names) and all(names) and len({name.casefold() for name in names}) == len(names)
 
 
-def run_query(dump: Dump, sql: str, workers: int = 1, on_progress: OnProgress = ignore_progress) -> QueryResult:
+def run_query(dump: Dump, sql: str, workers: int = 1, on_progress: OnProgress = ignore_progress) -> _QueryResult:
     """Run a query on the records of a dump. Raises `MissingPackageError`, `DumpReadError`.
 
     The dump is read twice: in `workers` processes for the types, then for the columns that the query reads.
@@ -55,12 +55,12 @@ def run_query(dump: Dump, sql: str, workers: int = 1, on_progress: OnProgress = 
     connection = duckdb.connect(":memory:")
     try:
         connection.execute(f"set temp_directory={_literal(_spill_folder())}")
-        read = columns_read(connection, schema, sql)
-        load(connection, dump, schema, read)
+        read = _columns_read(connection, schema, sql)
+        _load(connection, dump, schema, read)
         cursor = connection.execute(sql)
     except duckdb.Error as error:
         raise DumpReadError(f"query: {error}") from error
-    return QueryResult([column[0] for column in cursor.description or []], cursor, notes_on(schema, read))
+    return _QueryResult([column[0] for column in cursor.description or []], cursor, _notes_on(schema, read))
 
 
 def query_columns(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore_progress) -> dict[str, ValueType]:
@@ -88,7 +88,7 @@ def column_names(fields: Iterable[str]) -> list[str]:
     return names
 
 
-def notes_on(schema: ArrowSchema, read: set[str]) -> list[str]:
+def _notes_on(schema: ArrowSchema, read: set[str]) -> list[str]:
     """Return what a user must know of the columns that a query reads: other names, and values as JSON text."""
     names = zip(schema.columns, column_names(schema.columns), strict=True)
     renamed = [f"the field {name!r} is the column {column!r}" for name, column in names if column != name]
@@ -96,7 +96,7 @@ def notes_on(schema: ArrowSchema, read: set[str]) -> list[str]:
     return renamed + [f"{path} is JSON text, since its values have several types" for path in parts]
 
 
-def columns_read(connection: Any, schema: ArrowSchema, sql: str) -> set[str]:
+def _columns_read(connection: Any, schema: ArrowSchema, sql: str) -> set[str]:
     """Return the fields that a query reads, by DuckDB's own plan for it; all fields if the plan does not list them."""
     pyarrow = require("pyarrow", "query")
     positions = _positions(schema)
@@ -116,7 +116,7 @@ def columns_read(connection: Any, schema: ArrowSchema, sql: str) -> set[str]:
     ):  # running the query raises its own error
         return set(schema.columns)
     finally:
-        connection.execute(f"drop view if exists {TABLE}")
+        connection.execute(f"drop view if exists {_TABLE}")
         connection.unregister(_LOADED)
     return read
 
@@ -129,7 +129,7 @@ def _positions(schema: ArrowSchema) -> dict[str, str]:
 def _create_view(connection: Any, schema: ArrowSchema) -> None:
     names = zip(_positions(schema), column_names(schema.columns), strict=True)
     columns = ", ".join(f'{column} as "{name.replace(chr(34), chr(34) * 2)}"' for column, name in names)
-    connection.execute(f"create view {TABLE} as select {columns} from {_LOADED}")
+    connection.execute(f"create view {_TABLE} as select {columns} from {_LOADED}")
 
 
 def _scans(plan: Any) -> Iterator[dict[str, Any]]:
@@ -146,7 +146,7 @@ def _projections(scan: dict[str, Any]) -> list[str]:
     return [read] if isinstance(read, str) else read
 
 
-def load(connection: Any, dump: Dump, schema: ArrowSchema, read: set[str]) -> None:
+def _load(connection: Any, dump: Dump, schema: ArrowSchema, read: set[str]) -> None:
     """Load the fields in `read` as the table `rollouts`; the other columns, which the query does not read, are null."""
     pyarrow = require("pyarrow", "query")
     types = pyarrow.schema([(column, schema.columns[name].type) for column, name in _positions(schema).items()])

@@ -15,7 +15,7 @@ from verl_rollout_dump.analysis.where import Condition, parse_where
 from verl_rollout_dump.reader import Dump, DumpReadError, Record, Row
 from verl_rollout_dump.storage.steps import format_steps, parse_steps
 
-LAST = "last"
+_LAST = "last"
 _Ranked = tuple[float, int, int]  # sort key, step, index
 
 
@@ -27,7 +27,7 @@ def select_steps(dump: Dump, text: str | None) -> list[int]:
     steps = dump.steps
     if text is None or not steps:
         return steps
-    if text.strip() == LAST:
+    if text.strip() == _LAST:
         return steps[-1:]
     try:
         wanted = parse_steps(text.replace(" ", ""))

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-INTEGER = re.compile(r"0|-?[1-9]\d{0,18}")
-FLOAT = re.compile(r"-?\d+\.\d*([eE][-+]?\d+)?|-?\d+[eE][-+]?\d+|-?inf|nan")
-TENSOR = re.compile(r"(?:tensor|array)\((?P<body>.*?)(?P<facts>(,\s*\w+=[^\[\]]*)*)\)", re.DOTALL)
-ARRAY_TEXT = re.compile(r"\[[-+\d.eE\s\[\]naifTruFls]*\]", re.DOTALL)
-LONGEST = 200  # characters of a text that may be a number or a boolean
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,18}")
+_FLOAT = re.compile(r"-?\d+\.\d*([eE][-+]?\d+)?|-?\d+[eE][-+]?\d+|-?inf|nan")
+_TENSOR = re.compile(r"(?:tensor|array)\((?P<body>.*?)(?P<facts>(,\s*\w+=[^\[\]]*)*)\)", re.DOTALL)
+_ARRAY_TEXT = re.compile(r"\[[-+\d.eE\s\[\]naifTruFls]*\]", re.DOTALL)
+_LONGEST = 200  # characters of a text that may be a number or a boolean
 TEXT_FIELDS = frozenset(("input", "output", "prompt", "completion", "response", "uid", "request_id", "question"))
 # Fields whose values may be texts that look like numbers.
-ANSWERS = re.compile(r"gts|ground_truth|pred|answer|extract|label|solution|choice|content|text", re.IGNORECASE)
+_ANSWERS = re.compile(r"gts|ground_truth|pred|answer|extract|label|solution|choice|content|text", re.IGNORECASE)
 
 TEXT_NUMBER = "text_number"
 TEXT_BOOLEAN = "text_boolean"
@@ -36,21 +36,21 @@ TEXT_ELIDED = "text_elided"
 
 def text_kind(text: str) -> str | None:
     """Return which kind of value a text was before `str`, or None."""
-    if len(text) <= LONGEST:
+    if len(text) <= _LONGEST:
         if text in ("True", "False"):
             return TEXT_BOOLEAN
-        if INTEGER.fullmatch(text) or (FLOAT.fullmatch(text) and is_text_of_float(text)):
+        if _INTEGER.fullmatch(text) or (_FLOAT.fullmatch(text) and _is_text_of_float(text)):
             return TEXT_NUMBER
     if text.startswith(("tensor(", "array(")) and text.endswith(")"):
         return TEXT_ELIDED if "..." in text else TEXT_TENSOR
-    if text.startswith("[") and text.endswith("]") and "..." in text and ARRAY_TEXT.fullmatch(text.replace("...", "")):
+    if text.startswith("[") and text.endswith("]") and "..." in text and _ARRAY_TEXT.fullmatch(text.replace("...", "")):
         return TEXT_ELIDED
-    if text.startswith("[") and " " in text and "," not in text and ARRAY_TEXT.fullmatch(text):
+    if text.startswith("[") and " " in text and "," not in text and _ARRAY_TEXT.fullmatch(text):
         return TEXT_TENSOR
     return None
 
 
-def is_text_of_float(text: str) -> bool:
+def _is_text_of_float(text: str) -> bool:
     """Return whether `str()` makes a text of a number: of a float, or of a NumPy float16 or float32.
 
     "3.10" and "1e5" are no such texts: somebody wrote them so, and they stay text.
@@ -63,31 +63,31 @@ def is_text_of_float(text: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_answer(path: str) -> bool:
     """Return whether a field may hold texts that look like numbers, such as the answer "4"."""
-    return ANSWERS.search(path) is not None
+    return _ANSWERS.search(path) is not None
 
 
-def read_number(text: str) -> Any:
+def _read_number(text: str) -> Any:
     """Return the number of a text; None for NaN and infinities, which JSON cannot express."""
-    if INTEGER.fullmatch(text):
+    if _INTEGER.fullmatch(text):
         return int(text)
     number = float(text)
     return number if math.isfinite(number) else None
 
 
-def read_tensor(text: str) -> Any:
+def _read_tensor(text: str) -> Any:
     """Return the list or number of a tensor's or array's text. Raises ValueError if the text is incomplete."""
-    match = TENSOR.fullmatch(text)
+    match = _TENSOR.fullmatch(text)
     body = match["body"] if match else re.sub(r"(?<=[\d.\]elnfs])\s+(?=[-\d.\[TFni])", ", ", text)
     try:
-        return finite(ast.literal_eval(re.sub(r"-?\b(nan|inf)\b", "None", body)))
+        return _finite(ast.literal_eval(re.sub(r"-?\b(nan|inf)\b", "None", body)))
     except (SyntaxError, TypeError, RecursionError, MemoryError) as error:
         raise ValueError(f"{text[:60]!r} is not a complete tensor") from error
 
 
-def finite(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     """Return numbers and nested lists of numbers unchanged. Raises ValueError for anything else."""
     if isinstance(value, list):
-        return [finite(item) for item in value]
+        return [_finite(item) for item in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
     raise ValueError(f"{value!r} is not a number")
@@ -95,7 +95,7 @@ def finite(value: Any) -> Any:
 
 # kind of text -> function from the text to the value
 READ_BACK: dict[str, Callable[[str], Any]] = {
-    TEXT_NUMBER: read_number,
+    TEXT_NUMBER: _read_number,
     TEXT_BOOLEAN: lambda text: text == "True",
-    TEXT_TENSOR: read_tensor,
+    TEXT_TENSOR: _read_tensor,
 }

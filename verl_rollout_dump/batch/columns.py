@@ -11,24 +11,24 @@ from typing import Any
 
 from verl_rollout_dump.batch.deferred import DeferredRows, resolved
 
-PLAIN_COLUMNS = frozenset({list, tuple, DeferredRows})
-SINGLE_VALUES = (str, bytes, bytearray, memoryview, Mapping)
+_PLAIN_COLUMNS = frozenset({list, tuple, DeferredRows})
+_SINGLE_VALUES = (str, bytes, bytearray, memoryview, Mapping)
 # What containers of values have that are neither sequences nor arrays: Arrow's, polars' and array-API columns.
-COLUMN_METHODS = ("to_pylist", "to_list", "tolist", "__array__", "__dlpack__")
+_COLUMN_METHODS = ("to_pylist", "to_list", "tolist", "__array__", "__dlpack__")
 
 
 def is_column(values: Any) -> bool:
     """Whether this is a column: a sequence (but no text, mapping or named tuple), or an array with an axis."""
-    if type(values) in PLAIN_COLUMNS:
+    if type(values) in _PLAIN_COLUMNS:
         return True
-    if isinstance(values, SINGLE_VALUES) or hasattr(values, "_fields"):
+    if isinstance(values, _SINGLE_VALUES) or hasattr(values, "_fields"):
         return False
     if hasattr(values, "ndim") or hasattr(values, "shape"):
         return len(getattr(values, "shape", ())) > 0 or getattr(values, "ndim", 0) > 0
     if isinstance(values, Sequence):
         return True
     kind = type(values)
-    return hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and _has_any(kind, COLUMN_METHODS)
+    return hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and _has_any(kind, _COLUMN_METHODS)
 
 
 def take_rows(values: Any, rows: Sequence[int] | None) -> Any:

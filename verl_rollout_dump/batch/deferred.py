@@ -10,19 +10,19 @@ from typing import Any, Generic, TypeVar
 
 from verl_rollout_dump.batch.host_copies import is_elsewhere
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class Deferred(Generic[T]):
+class Deferred(Generic[_T]):
     """A value computed from sources that nobody changes any more."""
 
-    def __init__(self, compute: Callable[..., T], *sources: Any) -> None:
+    def __init__(self, compute: Callable[..., _T], *sources: Any) -> None:
         self._compute = compute
         self._sources = sources
-        self._values: list[T] = []
+        self._values: list[_T] = []
 
     @property
-    def value(self) -> T:
+    def value(self) -> _T:
         """The value. The first read computes it and releases the sources."""
         sources = self._sources  # read before `_values` is checked: another thread may be here too
         if not self._values:

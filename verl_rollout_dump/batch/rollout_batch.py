@@ -89,18 +89,18 @@ class RolloutBatch:
         new batch either.
         """
         n = len(self)
-        whole = {name: getattr(self, name) for name in WHOLE}
-        others = [field.name for field in fields(self) if field.name not in (*WHOLE, "padding_rows")]
+        whole = {name: getattr(self, name) for name in _WHOLE}
+        others = [field.name for field in fields(self) if field.name not in (*_WHOLE, "padding_rows")]
         columns = {name: getattr(self, name) for name in others}
-        named = {name: columns.pop(name) for name in NAMED}
+        named = {name: columns.pop(name) for name in _NAMED}
         taken = {name: _own_rows(values, rows) for name, values in columns.items()}
         for name, given in named.items():
             taken[name] = {key: _own_part(values, n, rows) for key, values in named_columns(given).items()}
         return RolloutBatch(**whole, **taken)
 
 
-WHOLE = ("step", "split", "uid_form")
-NAMED = ("extras", "trainer_fields")
+_WHOLE = ("step", "split", "uid_form")
+_NAMED = ("extras", "trainer_fields")
 
 
 def step_number(step: Any) -> int:

@@ -15,10 +15,10 @@ from verl_rollout_dump.reader import DumpReadError, MissingPackageError
 from verl_rollout_dump.version import __version__
 
 # Mistakes that a user can correct. They are reported in one message; the exit code is 2.
-USERS_MISTAKES = (DumpReadError, MissingPackageError, WhereError, OSError)
+_USERS_MISTAKES = (DumpReadError, MissingPackageError, WhereError, OSError)
 
 
-class FriendlyErrors(TyperGroup):
+class _FriendlyErrors(TyperGroup):
     """A group of commands that reports a mistake of the user in one line, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -27,13 +27,13 @@ class FriendlyErrors(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:  # `| head` has read enough
             raise
-        except USERS_MISTAKES as error:
+        except _USERS_MISTAKES as error:
             typer.echo(f"verl-rollout-dump: {error}", err=True)
             raise typer.Exit(2) from error
 
 
 app = typer.Typer(
-    cls=FriendlyErrors,
+    cls=_FriendlyErrors,
     help="Read the rollout dumps of a training: verl_rollout_dump's, verl's own, and other JSONL or Parquet rollouts.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -43,7 +43,7 @@ app = typer.Typer(
 )
 
 
-def show_version(is_asked: bool) -> None:
+def _show_version(is_asked: bool) -> None:
     """Print the version and exit, if the option is given."""
     if is_asked:
         typer.echo(f"verl-rollout-dump {__version__}")
@@ -51,9 +51,9 @@ def show_version(is_asked: bool) -> None:
 
 
 @app.callback()
-def common_options(
+def _common_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Read the rollout dumps of a training: verl_rollout_dump's, verl's own, and other JSONL or Parquet rollouts."""

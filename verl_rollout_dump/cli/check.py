@@ -15,7 +15,7 @@ from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import open_dump
 
-STYLES = {ERROR: "bold red"}
+_STYLES = {ERROR: "bold red"}
 
 
 def check(
@@ -44,12 +44,12 @@ def check(
     if as_json:
         print_json({"errors": len(errors), "findings": [finding.as_json() for finding in findings]})
     else:
-        print_findings(findings, len(errors), len(dump.files))
+        _print_findings(findings, len(errors), len(dump.files))
     if errors or (strict and findings):
         raise typer.Exit(1)
 
 
-def print_findings(findings: list[Finding], errors: int, files: int) -> None:
+def _print_findings(findings: list[Finding], errors: int, files: int) -> None:
     """Print findings as a table, and their number."""
     out = console()
     if findings:
@@ -57,7 +57,7 @@ def print_findings(findings: list[Finding], errors: int, files: int) -> None:
         for heading in ("", "what", "count", "", "first"):
             table.add_column(heading, justify="right" if heading == "count" else "left", overflow="fold")
         for finding in findings:
-            mark = Text(finding.severity, style=STYLES.get(finding.severity, "yellow"))
+            mark = Text(finding.severity, style=_STYLES.get(finding.severity, "yellow"))
             told = [Text(printable(text)) for text in (finding.kind, str(finding.count), finding.message)]
             table.add_row(mark, *told, Text(printable(finding.where)))
         out.print(table)

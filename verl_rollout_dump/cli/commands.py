@@ -26,12 +26,12 @@ from verl_rollout_dump.cli import (
 )
 from verl_rollout_dump.cli import ls as listing
 
-LOOK = "Look"
-VERIFY = "Verify"
-EXPORT = "Export"
+_LOOK = "Look"
+_VERIFY = "Verify"
+_EXPORT = "Export"
 
 
-class Command(NamedTuple):
+class _Command(NamedTuple):
     """A command, and the panel of `--help` that it stands in."""
 
     name: str
@@ -41,20 +41,20 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("ls", listing.ls, LOOK),
-    Command("summary", summary.summary, LOOK),
-    Command("show", show.show, LOOK),
-    Command("view", view.view, LOOK),
-    Command("stats", stats.stats, LOOK),
-    Command("tail", tail.tail, LOOK),
-    Command("groups", groups.groups, LOOK),
-    Command("diff", diff.diff, LOOK),
-    Command("check", check.check, VERIFY),
-    Command("repair", repair.repair, VERIFY),
+    _Command("ls", listing.ls, _LOOK),
+    _Command("summary", summary.summary, _LOOK),
+    _Command("show", show.show, _LOOK),
+    _Command("view", view.view, _LOOK),
+    _Command("stats", stats.stats, _LOOK),
+    _Command("tail", tail.tail, _LOOK),
+    _Command("groups", groups.groups, _LOOK),
+    _Command("diff", diff.diff, _LOOK),
+    _Command("check", check.check, _VERIFY),
+    _Command("repair", repair.repair, _VERIFY),
     # the flags of Hydra go through: --config-name, -m
-    Command("doctor", doctor.doctor, VERIFY, {"ignore_unknown_options": True}),
-    Command("schema", schema.schema, VERIFY),
-    Command("query", query.query, EXPORT),
-    Command("convert", convert.convert, EXPORT),
-    Command("report", report.report, EXPORT),
+    _Command("doctor", doctor.doctor, _VERIFY, {"ignore_unknown_options": True}),
+    _Command("schema", schema.schema, _VERIFY),
+    _Command("query", query.query, _EXPORT),
+    _Command("convert", convert.convert, _EXPORT),
+    _Command("report", report.report, _EXPORT),
 )

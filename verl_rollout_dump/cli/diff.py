@@ -22,9 +22,9 @@ from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
-STEPS_SHOWN = 40
-STYLES = {"delete": "red strike", "insert": "green"}
-WORDS_COMPARED = 2000
+_STEPS_SHOWN = 40
+_STYLES = {"delete": "red strike", "insert": "green"}
+_WORDS_COMPARED = 2000
 
 
 def diff(
@@ -61,12 +61,12 @@ def diff(
         changes = prompt_changes(*scored)
         steps = step_scores(before, after) if other else []
         if as_json:
-            print_json(as_json_value(before, after, steps, changes, count))
+            print_json(_as_json_value(before, after, steps, changes, count))
             return
-        print_step_scores(steps[-STEPS_SHOWN:], console())
-        print_changes(before, after, changes, count, console())
+        _print_step_scores(steps[-_STEPS_SHOWN:], console())
+        _print_changes(before, after, changes, count, console())
         if texts:
-            print_texts(before, after, changes, count, console())
+            _print_texts(before, after, changes, count, console())
 
 
 def _prepare(dump: Dump) -> None:
@@ -77,31 +77,31 @@ def _prepare(dump: Dump) -> None:
         raise DumpReadError(f"{dump.path}: {why}")
 
 
-def print_step_scores(steps: list[StepScores], out: Console) -> None:
+def _print_step_scores(steps: list[StepScores], out: Console) -> None:
     """Print the scores of both dumps side by side."""
     if not steps:
         return
     table = Table("step", "score A", "score B", "B - A")
     for step in steps:
-        table.add_row(str(step.step), figure(step.before), figure(step.after), signed(step.change))
+        table.add_row(str(step.step), figure(step.before), figure(step.after), _signed(step.change))
     out.print(table)
 
 
-def signed(change: float | None) -> Text:
+def _signed(change: float | None) -> Text:
     """Return a change with its sign, in red if it is a loss."""
     if change is None:
         return Text()
     return Text(f"{change:+.4f}", style="red" if change < 0 else "green" if change > 0 else "")
 
 
-def shown_changes(changes: list[PromptChange], count: int) -> list[tuple[str, list[PromptChange]]]:
+def _shown_changes(changes: list[PromptChange], count: int) -> list[tuple[str, list[PromptChange]]]:
     """Return the prompts to show: those that lost most, and those that gained most."""
     worse = [change for change in changes if change.change < 0][:count]
     better = [change for change in reversed(changes) if change.change > 0][:count]
     return [("worse", worse), ("better", better)]
 
 
-def print_changes(before: Dump, after: Dump, changes: list[PromptChange], count: int, out: Console) -> None:
+def _print_changes(before: Dump, after: Dump, changes: list[PromptChange], count: int, out: Console) -> None:
     """Print the prompts that changed most."""
     if not changes:
         out.print("No prompt is in both. (A prompt comes again after an epoch; compare steps that are so far apart.)")
@@ -109,12 +109,12 @@ def print_changes(before: Dump, after: Dump, changes: list[PromptChange], count:
     worse = sum(change.change < 0 for change in changes)
     better = sum(change.change > 0 for change in changes)
     out.print(f"{len(changes)} prompts in both: {worse} worse, {better} better, {len(changes) - worse - better} equal")
-    for title, shown in shown_changes(changes, count):
+    for title, shown in _shown_changes(changes, count):
         if shown:
             table = Table("B - A", "A", "B", "rollouts", "best at (step, index)", "prompt", title=title)
             for change in shown:
                 table.add_row(
-                    signed(change.change),
+                    _signed(change.change),
                     figure(change.before),
                     figure(change.after),
                     f"{change.rollouts_before} / {change.rollouts_after}",
@@ -124,32 +124,32 @@ def print_changes(before: Dump, after: Dump, changes: list[PromptChange], count:
             out.print(table)
 
 
-def print_texts(before: Dump, after: Dump, changes: list[PromptChange], count: int, out: Console) -> None:
+def _print_texts(before: Dump, after: Dump, changes: list[PromptChange], count: int, out: Console) -> None:
     """Print how the best responses of the shown prompts differ."""
-    for title, shown in shown_changes(changes, count):
+    for title, shown in _shown_changes(changes, count):
         for change in shown:
             one = before.fields.text(before.raw_record(*change.place_before), "response")
             two = after.fields.text(after.raw_record(*change.place_after), "response")
             out.rule(f"{title}: {change.place_before} → {change.place_after}", align="left")
-            out.print(word_diff(one, two))
+            out.print(_word_diff(one, two))
 
 
-def word_diff(before: str, after: str) -> Text:
+def _word_diff(before: str, after: str) -> Text:
     """Return two texts as one: removed words struck out in red, added words in green."""
-    one, two = (printable(text, None).split(" ")[:WORDS_COMPARED] for text in (before, after))
+    one, two = (printable(text, None).split(" ")[:_WORDS_COMPARED] for text in (before, after))
     shown = Text()
     for kind, a, b, c, d in SequenceMatcher(None, one, two, autojunk=False).get_opcodes():
         if kind == "equal":
             shown.append(" ".join(one[a:b]) + " ")
             continue
-        for words, style in ((one[a:b], STYLES["delete"]), (two[c:d], STYLES["insert"])):
+        for words, style in ((one[a:b], _STYLES["delete"]), (two[c:d], _STYLES["insert"])):
             if words:
                 shown.append(" ".join(words), style=style)
                 shown.append(" ")
     return shown
 
 
-def as_json_value(
+def _as_json_value(
     before: Dump, after: Dump, steps: list[StepScores], changes: list[PromptChange], count: int
 ) -> dict[str, Any]:
     """Return the comparison for scripts: all steps, and the prompts that changed most."""
@@ -158,7 +158,7 @@ def as_json_value(
             {**change.as_json(), "prompt": after.fields.text(after.raw_record(*change.place_after), "prompt")}
             for change in shown
         ]
-        for title, shown in shown_changes(changes, count)
+        for title, shown in _shown_changes(changes, count)
     }
     scores = [{**step._asdict(), "change": step.change} for step in steps]
     return {"a": str(before.path), "b": str(after.path), "steps": scores, "prompts_in_both": len(changes), **told}

@@ -10,7 +10,7 @@ from rich.text import Text
 from verl_rollout_dump.cli.arguments import AsJson
 from verl_rollout_dump.cli.output import console, print_json
 
-SIGNS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "wrong": ("WRONG", "bold red")}
+_SIGNS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "wrong": ("WRONG", "bold red")}
 
 
 def doctor(
@@ -42,7 +42,7 @@ def doctor(
     for check in examine(arguments or []):
         checks.append(check)
         if not as_json:
-            sign, style = SIGNS[check.outcome]
+            sign, style = _SIGNS[check.outcome]
             line = Text.assemble((f"{sign:<6}", style), (f"{check.name}: ", "bold"), check.found)
             console().print(line, soft_wrap=True)
             if check.remedy:

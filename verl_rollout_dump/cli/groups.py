@@ -19,7 +19,7 @@ from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import Dump, FieldNames
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
-SCORES_SHOWN = 16
+_SCORES_SHOWN = 16
 
 
 def groups(
@@ -48,9 +48,9 @@ def groups(
         found = [group for number in steps for group in groups_of_step(dump, number) if len(group.indexes) > 1]
         shown = [group for group in found if group.has_signal is False or not no_signal]
         if as_json:
-            print_json([{**group.as_json(), "prompt": prompt_of(dump, group)} for group in shown[:limit]])
+            print_json([{**group.as_json(), "prompt": _prompt_of(dump, group)} for group in shown[:limit]])
             return
-        print_groups(dump, shown[:limit])
+        _print_groups(dump, shown[:limit])
         silent = sum(group.has_signal is False for group in found)
         undecided = sum(group.has_signal is None for group in found)
         null = f", {undecided} with null scores" if undecided else ""
@@ -61,18 +61,18 @@ def groups(
         console().print(f"{len(found)} groups, {silent} without signal{null}; {len(shown[:limit])} shown")
 
 
-def prompt_of(dump: Dump, group: Group) -> str:
+def _prompt_of(dump: Dump, group: Group) -> str:
     """Return the prompt of a group."""
     return dump.fields.text(dump.raw_record(group.step, group.indexes[0]), "prompt")
 
 
-def print_groups(dump: Dump, shown: list[Group]) -> None:
+def _print_groups(dump: Dump, shown: list[Group]) -> None:
     """Print one row per group."""
     table = Table("step", "index", "mean", "scores", "prompt")
     for group in shown:
-        scores = " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:SCORES_SHOWN])
-        more = " …" if len(group.scores) > SCORES_SHOWN else ""
-        prompt = Text(one_line(prompt_of(dump, group), 100))
+        scores = " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:_SCORES_SHOWN])
+        more = " …" if len(group.scores) > _SCORES_SHOWN else ""
+        prompt = Text(one_line(_prompt_of(dump, group), 100))
         style = "yellow" if group.has_signal is False else ""
         table.add_row(
             str(group.step), str(group.indexes[0]), figure(group.mean), Text(scores + more, style=style), prompt

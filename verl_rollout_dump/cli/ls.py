@@ -36,23 +36,23 @@ def ls(
     """
     found = find_dumps(directory)
     overrides = differing([overrides_of(path, directory) for path in found])
-    rows = [{**row_of(path), "overrides": own} for path, own in zip(found, overrides, strict=True)]
+    rows = [{**_row_of(path), "overrides": own} for path, own in zip(found, overrides, strict=True)]
     if as_json:
         print_json(rows)
         return
-    print_table(rows, directory)
+    _print_table(rows, directory)
 
 
-def row_of(path: Path) -> dict[str, Any]:
+def _row_of(path: Path) -> dict[str, Any]:
     """Return the row of one dump; a folder with only a `run.json` has no steps yet."""
     try:
-        return row_of_dump(path)
+        return _row_of_dump(path)
     except EmptyDumpError:
         state = end_of_run(path) or "empty"
         return {"path": str(path), "steps": "", "records": 0, "bytes": 0, "state": state, "score": None, "scores": []}
 
 
-def row_of_dump(path: Path) -> dict[str, Any]:
+def _row_of_dump(path: Path) -> dict[str, Any]:
     """Return the row of a dump with step files. Raises `EmptyDumpError`."""
     with opened_dump(path) as dump, progress_bar(f"indexing {path.name}", dump.size) as advance:
         dump.make_index(WORKERS, advance)
@@ -65,13 +65,13 @@ def row_of_dump(path: Path) -> dict[str, Any]:
         "steps": format_steps(steps),
         "records": records,
         "bytes": dump.size,
-        "state": state_of(dump),
+        "state": _state_of(dump),
         "score": known[-1] if known else None,
         "scores": scores,
     }
 
 
-def state_of(dump: Dump) -> str:
+def _state_of(dump: Dump) -> str:
     """Return the state of the run from `run.json`, or how it ended if it was killed."""
     try:
         return end_of_run(dump.path) or str((dump.run or {}).get("state", "no run.json"))
@@ -79,7 +79,7 @@ def state_of(dump: Dump) -> str:
         return "broken run.json"
 
 
-def print_table(rows: list[dict[str, Any]], root: Path) -> None:
+def _print_table(rows: list[dict[str, Any]], root: Path) -> None:
     """Print one row per dump."""
     table = Table()
     headings = ("dump", "steps", "records", "size", "state", "last score", "score", "overrides")

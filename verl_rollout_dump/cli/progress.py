@@ -12,7 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from verl_rollout_dump.reader.parallel import OnProgress
 
-PATIENCE = 1.0  # seconds
+_PATIENCE = 1.0  # seconds
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def progress_bar(what: str, total: int) -> Iterator[OnProgress]:
     def advance(done: int) -> None:
         nonlocal started
         bar.advance(task, done)
-        if not started and time.monotonic() - begun > PATIENCE:
+        if not started and time.monotonic() - begun > _PATIENCE:
             bar.start()
             started = True
         if started:

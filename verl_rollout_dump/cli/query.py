@@ -16,8 +16,8 @@ from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 
-ROWS_SHOWN = 100
-LONGEST_CELL = 120  # characters
+_ROWS_SHOWN = 100
+_LONGEST_CELL = 120  # characters
 
 
 def query(
@@ -47,18 +47,18 @@ def query(
         writer.writerow(names)
         writer.writerows(cursor.fetchall())
     else:
-        print_table(names, cursor)
+        _print_table(names, cursor)
 
 
-def print_table(names: list[str], cursor: Any) -> None:
+def _print_table(names: list[str], cursor: Any) -> None:
     """Print the first rows of a result."""
-    rows = cursor.fetchmany(ROWS_SHOWN + 1)
+    rows = cursor.fetchmany(_ROWS_SHOWN + 1)
     table = Table()
     for name in names:
         table.add_column(Text(one_line(name, 40)))
-    for row in rows[:ROWS_SHOWN]:
-        table.add_row(*(Text("null" if cell is None else one_line(str(cell), LONGEST_CELL)) for cell in row))
+    for row in rows[:_ROWS_SHOWN]:
+        table.add_row(*(Text("null" if cell is None else one_line(str(cell), _LONGEST_CELL)) for cell in row))
     out = console()
     out.print(table)
-    if len(rows) > ROWS_SHOWN:
-        out.print(f"… more than {ROWS_SHOWN} rows; --csv or --json print all")
+    if len(rows) > _ROWS_SHOWN:
+        out.print(f"… more than {_ROWS_SHOWN} rows; --csv or --json print all")

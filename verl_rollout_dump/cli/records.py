@@ -10,19 +10,19 @@ from verl_rollout_dump.analysis.formatting import json_text, printable
 from verl_rollout_dump.reader import Record, Row
 from verl_rollout_dump.reader.field_names import FieldNames
 
-SHOWN = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"), ("score", "score"))
+_SHOWN = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"), ("score", "score"))
 
 
 def record_panel(row: Row, longest: int | None, fields: FieldNames) -> Panel:
     """Return a record as text: prompt, response, ground truth, score, extras. `longest` bounds each text."""
     title = Text(f"step {row.step}, index {row.index}  ({printable(row.path.name)})")
-    return Panel(Group(*record_parts(row.record, longest, fields)), title=title, title_align="left")
+    return Panel(Group(*_record_parts(row.record, longest, fields)), title=title, title_align="left")
 
 
-def record_parts(record: Record, longest: int | None, fields: FieldNames) -> list[Text]:
+def _record_parts(record: Record, longest: int | None, fields: FieldNames) -> list[Text]:
     """Return the parts of a record as texts."""
     parts: list[Text] = []
-    for label, role in SHOWN:
+    for label, role in _SHOWN:
         if fields.value(record, role) is not None:
             parts += [Text(label, style="bold cyan"), Text(printable(fields.text(record, role), longest)), Text()]
     extras = {"uid": fields.value(record, "uid"), **fields.extras(record)}

@@ -14,7 +14,7 @@ from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import open_dump
 from verl_rollout_dump.storage.step_files import REPAIR_REPORT
 
-SHOWN = 20
+_SHOWN = 20
 
 
 def repair(
@@ -45,7 +45,7 @@ def repair(
     out.print(f"{output}: {report.records} records in {report.files} files")
     for change, count in report.changes.most_common():
         out.print(f"  {count:>8} x {printable(change)}")
-    for problem in report.left_out[:SHOWN]:
+    for problem in report.left_out[:_SHOWN]:
         out.print(f"  left out: {printable(str(problem))}")
-    if len(report.left_out) > SHOWN:
-        out.print(f"  … and {len(report.left_out) - SHOWN} more, listed in {output / REPAIR_REPORT}")
+    if len(report.left_out) > _SHOWN:
+        out.print(f"  … and {len(report.left_out) - _SHOWN} more, listed in {output / REPAIR_REPORT}")

@@ -19,14 +19,14 @@ from verl_rollout_dump.cli.records import record_panel
 from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames, Row
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
-USUAL_LIMIT = 10
+_USUAL_LIMIT = 10
 WORTH_COUNTING = 64 << 20  # bytes; a larger dump is not read to its end only to count its records
 
 
 _Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit", "-n", min=1, help=f"The largest number of records; default: {USUAL_LIMIT}, all with --json."
+        "--limit", "-n", min=1, help=f"The largest number of records; default {_USUAL_LIMIT}, all with --json."
     ),
 ]
 
@@ -64,16 +64,16 @@ def show(
         raise DumpReadError("--index, --worst, --best and --random exclude each other; give one of them")
     with opened_dump(directory, fields) as dump:
         if worst or best:
-            require_scores(dump)
+            _require_scores(dump)
         steps = select_steps(dump, step if step or index is None else "last")
         selection = Selection(steps, index, uid, worst, best, random, where)
-        print_row = print_row_as_json if as_json else row_printer(None if full else LONGEST_SHOWN, dump.fields)
+        print_row = _print_row_as_json if as_json else _row_printer(None if full else LONGEST_SHOWN, dump.fields)
         rows = selection.rows(dump)
-        shown = print_rows(islice(rows, limit or (None if as_json or chosen else USUAL_LIMIT)), print_row)
-        report_limit(shown, rows, is_small=where is not None or uid is not None or dump.size < WORTH_COUNTING)
+        shown = _print_rows(islice(rows, limit or (None if as_json or chosen else _USUAL_LIMIT)), print_row)
+        _report_limit(shown, rows, is_small=where is not None or uid is not None or dump.size < WORTH_COUNTING)
 
 
-def require_scores(dump: Dump) -> None:
+def _require_scores(dump: Dump) -> None:
     """Build the index with a progress bar. Raises `DumpReadError` if no record has a score to order by."""
     with progress_bar("indexing", dump.size) as advance:
         dump.make_index(WORKERS, advance)
@@ -81,18 +81,18 @@ def require_scores(dump: Dump) -> None:
         raise DumpReadError(why)
 
 
-def print_row_as_json(row: Row) -> None:
+def _print_row_as_json(row: Row) -> None:
     """Print a record with its place as one line of JSON."""
     print_json({"step": row.step, "index": row.index, "file": str(row.path), "record": row.record})
 
 
-def row_printer(longest: int | None, fields: FieldNames) -> Callable[[Row], None]:
+def _row_printer(longest: int | None, fields: FieldNames) -> Callable[[Row], None]:
     """Return a function that prints a record; `longest` bounds the characters of a text."""
     out = console()
     return lambda row: out.print(record_panel(row, longest, fields))
 
 
-def print_rows(rows: Iterable[Row], print_row: Callable[[Row], None]) -> int:
+def _print_rows(rows: Iterable[Row], print_row: Callable[[Row], None]) -> int:
     """Print records one by one and return their number; exit with code 1 if there are none."""
     count = 0
     for row in rows:
@@ -104,7 +104,7 @@ def print_rows(rows: Iterable[Row], print_row: Callable[[Row], None]) -> int:
     return count
 
 
-def report_limit(shown: int, rest: Iterator[Row], is_small: bool) -> None:
+def _report_limit(shown: int, rest: Iterator[Row], is_small: bool) -> None:
     """Report on standard error how many records were left out; for a large dump only that there are more.
 
     `is_small` states that the rest can be read to count it.

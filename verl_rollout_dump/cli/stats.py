@@ -21,13 +21,13 @@ from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import FieldNames
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
-STEPS_SHOWN = 40
+_STEPS_SHOWN = 40
 
 
 def stats(
     directory: Directory,
     step: Steps = None,
-    every: Annotated[bool, typer.Option("--all", help=f"All steps instead of the last {STEPS_SHOWN}.")] = False,
+    every: Annotated[bool, typer.Option("--all", help=f"All steps instead of the last {_STEPS_SHOWN}.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row per step, with every figure.")] = False,
     as_json: AsJson = False,
     workers: Workers = WORKERS,
@@ -51,13 +51,13 @@ def stats(
     if as_json:
         print_json([figures.as_json() for figures in found])
     elif as_csv:
-        print_csv(found)
+        _print_csv(found)
     else:
-        print_steps(found if every else found[-STEPS_SHOWN:], console())
-        print_curves(found, console())
+        _print_steps(found if every else found[-_STEPS_SHOWN:], console())
+        _print_curves(found, console())
 
 
-def print_csv(found: list[StepStats]) -> None:
+def _print_csv(found: list[StepStats]) -> None:
     """Print all figures as CSV."""
     rows = [figures.as_row() for figures in found]
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -66,7 +66,7 @@ def print_csv(found: list[StepStats]) -> None:
     writer.writerows(rows)
 
 
-def print_steps(found: list[StepStats], out: Console) -> None:
+def _print_steps(found: list[StepStats], out: Console) -> None:
     """Print one row per step."""
     table = Table()
     columns = shown_columns(found)
@@ -79,7 +79,7 @@ def print_steps(found: list[StepStats], out: Console) -> None:
         out.print(Text(f"{role} is blank: {why}"), soft_wrap=True)
 
 
-def print_curves(found: list[StepStats], out: Console) -> None:
+def _print_curves(found: list[StepStats], out: Console) -> None:
     """Print the means over the steps as small curves: score, length, groups without signal, and every extra."""
     curves: dict[str, list[float | None]] = {
         column.heading: [column.value(figures) for figures in found] for column in COLUMNS if column.has_curve

@@ -20,7 +20,7 @@ from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames, Row, step_
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 from verl_rollout_dump.storage.run_state import end_of_run
 
-STEPS_SHOWN = 40
+_STEPS_SHOWN = 40
 
 
 def summary(directory: Directory, as_json: AsJson = False, fields: FieldNames = DEFAULT_FIELDS) -> None:
@@ -33,12 +33,12 @@ def summary(directory: Directory, as_json: AsJson = False, fields: FieldNames = 
     step_files(directory)  # says what is wrong where there are none
     with opened_dump(directory, fields) as dump:
         if as_json:
-            print_json({"path": str(directory), "run": dump.run, "steps": step_rows(dump)})
+            print_json({"path": str(directory), "run": dump.run, "steps": _step_rows(dump)})
             return
-        print_summary(dump, console())
+        _print_summary(dump, console())
 
 
-def step_rows(dump: Dump) -> list[dict[str, Any]]:
+def _step_rows(dump: Dump) -> list[dict[str, Any]]:
     """Return the row of each file."""
     means = mean_scores(dump)
     return [
@@ -54,26 +54,26 @@ def step_rows(dump: Dump) -> list[dict[str, Any]]:
     ]
 
 
-def print_summary(dump: Dump, out: Console) -> None:
+def _print_summary(dump: Dump, out: Console) -> None:
     """Print files, records per step, mean score per step and one record. Raises `DumpReadError`."""
-    rows = step_rows(dump)
+    rows = _step_rows(dump)
     table = Table(title=Text(str(dump.path.absolute())), title_justify="left")
     for heading in ("step", "records", "mean score", "size", "file"):
         table.add_column(heading, justify="left" if heading == "file" else "right")
-    for row in rows[-STEPS_SHOWN:]:
+    for row in rows[-_STEPS_SHOWN:]:
         score = figure(row["score"]) or "none"
         table.add_row(
             str(row["step"]), str(row["records"]), score, readable_size(row["bytes"]), Text(Path(row["file"]).name)
         )
     out.print(table)
-    print_state(dump, out)
-    out.print(record_panel(best_of_last_step(dump), LONGEST_SHOWN, dump.fields))
+    _print_state(dump, out)
+    out.print(record_panel(_best_of_last_step(dump), LONGEST_SHOWN, dump.fields))
     where = dump.path.absolute()
     out.print(Text(f"Look at it next:  verl-rollout-dump show {where} --step last --worst 5"), soft_wrap=True)
     out.print(Text(f"                  head -n 1 {rows[-1]['file']} | python -m json.tool"), soft_wrap=True)
 
 
-def best_of_last_step(dump: Dump) -> Row:
+def _best_of_last_step(dump: Dump) -> Row:
     """Return the record with the highest score of the last step that has one. Raises `DumpReadError`."""
     for file in reversed(dump.files):
         if file.step is not None and len(dump.index_of(file)):
@@ -83,7 +83,7 @@ def best_of_last_step(dump: Dump) -> Row:
     raise DumpReadError(f"{dump.path} holds no records: its files are empty")
 
 
-def print_state(dump: Dump, out: Console) -> None:
+def _print_state(dump: Dump, out: Console) -> None:
     """Print what `run.json` says about the run: state, attempts, and what was not written as it was given."""
     record = dump.run
     if record is None:

@@ -21,10 +21,10 @@ from verl_rollout_dump.reader import Dump, DumpFile, FieldNames, Row, open_dump
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 from verl_rollout_dump.reader.files import dump_files
 
-EXAMPLE_LENGTH = 600  # characters of a text
-NO_SIGNAL = next(column for column in COLUMNS if column.name == "without_signal")
+_EXAMPLE_LENGTH = 600  # characters of a text
+_NO_SIGNAL = next(column for column in COLUMNS if column.name == "without_signal")
 _Content = tuple[Path, int, int]  # of a file: its path, size in bytes, time of change in ns
-QUIET = 2  # looks without a change after which a file counts as written
+_QUIET = 2  # looks without a change after which a file counts as written
 
 
 def tail(
@@ -52,14 +52,14 @@ def tail(
             if as_json:
                 print_json(figures.as_json())
             else:
-                console().print(step_line(figures), soft_wrap=True)
-            print_examples(open_dump(directory, fields), figures.step, examples)
+                console().print(_step_line(figures), soft_wrap=True)
+            _print_examples(open_dump(directory, fields), figures.step, examples)
             if not is_reported:
                 report_unreadable(directory, figures.unreadable_lines)
                 is_reported = bool(figures.unreadable_lines)
 
 
-def step_line(figures: StepStats) -> str:
+def _step_line(figures: StepStats) -> str:
     """Return a step on one line."""
     score = figures.score
     parts = [
@@ -69,18 +69,18 @@ def step_line(figures: StepStats) -> str:
         f"length {figure(figures.response_length.mean, 0)}",
         f"empty {percent(figures.empty)}",
     ]
-    if signal := NO_SIGNAL.text(figures):
-        parts.append(f"{NO_SIGNAL.heading} {signal}")
+    if signal := _NO_SIGNAL.text(figures):
+        parts.append(f"{_NO_SIGNAL.heading} {signal}")
     if figures.unreadable_lines:
         parts.append(f"UNREADABLE LINES {figures.unreadable_lines}")
     return "  ".join(parts)
 
 
-def print_examples(dump: Dump, step: int, count: int) -> None:
+def _print_examples(dump: Dump, step: int, count: int) -> None:
     """Print the first records of a step."""
     rows: Iterator[Row] = dump.rows([step]) if count else iter(())
     for _, row in zip(range(count), rows, strict=False):
-        console().print(record_panel(row, EXAMPLE_LENGTH, dump.fields))
+        console().print(record_panel(row, _EXAMPLE_LENGTH, dump.fields))
 
 
 def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterator[list[DumpFile]]:
@@ -89,16 +89,16 @@ def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterato
     A new file is yielded when it has not changed between two looks, `seconds` apart: verl's own writer fills it slowly.
     """
     files = open_dump(directory).files if seconds is None else files_if_any(directory)
-    yield from deque(tasks_by_step(files), maxlen=lines)
+    yield from deque(_tasks_by_step(files), maxlen=lines)
     told = set(_by_content(files))
     waiting: dict[_Content, int] = {}
     while seconds is not None:
         time.sleep(seconds)
         new = {content: file for content, file in _by_content(files_if_any(directory)).items() if content not in told}
         waiting = {content: waiting.get(content, 0) + 1 for content in new}
-        ready = {content: file for content, file in new.items() if waiting[content] >= QUIET}
+        ready = {content: file for content, file in new.items() if waiting[content] >= _QUIET}
         told |= ready.keys()
-        yield from tasks_by_step(list(ready.values()))
+        yield from _tasks_by_step(list(ready.values()))
 
 
 def _by_content(files: list[DumpFile]) -> dict[_Content, DumpFile]:
@@ -113,7 +113,7 @@ def _by_content(files: list[DumpFile]) -> dict[_Content, DumpFile]:
     return found
 
 
-def tasks_by_step(files: list[DumpFile]) -> list[list[DumpFile]]:
+def _tasks_by_step(files: list[DumpFile]) -> list[list[DumpFile]]:
     """Group the files by step, in the order of the files."""
     by_step: dict[int | None, list[DumpFile]] = {}
     for file in files:

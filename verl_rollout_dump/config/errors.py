@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-SEARCH_PATH_REMEDY = (
+_SEARCH_PATH_REMEDY = (
     "Hydra sets a plain string if it does not find the config group, since our conf/ is not on its search path. "
     "Install verl-rollout-dump in the environment that runs the app (verl then loads it by itself), or add "
     "hydra.searchpath=[pkg://verl_rollout_dump.conf] to the command line"
@@ -42,7 +42,7 @@ def not_a_node(key: str, value: object) -> str:
             f"option. Did you mean {key.replace('.', '/')}={value}?"
         )
     if isinstance(value, str):
-        return f"{key} is the string {value!r} where a node belongs. {SEARCH_PATH_REMEDY}"
+        return f"{key} is the string {value!r} where a node belongs. {_SEARCH_PATH_REMEDY}"
     return f"{key} is a {type(value).__name__} ({value!r}) where a node belongs"
 
 

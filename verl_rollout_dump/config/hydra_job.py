@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 CONF_PACKAGE = "verl_rollout_dump.conf"
-PER_RUN = "rollout_dump/path=per_run"
-FIXED_DIRECTORIES = ("rollout_dump.path.dir=", "rollout_dump.path.validation_dir=")
+_PER_RUN = "rollout_dump/path=per_run"
+_FIXED_DIRECTORIES = ("rollout_dump.path.dir=", "rollout_dump.path.validation_dir=")
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ def own_directory_remedy() -> str:
     if hydra is None:
         return "set trainer.rollout_data_dir=DIR (with verl) or path.dir (in Python) to another directory"
     if hydra.runtime.choices.get("rollout_dump/path") == "per_run":
-        fixed = [word for word in hydra.overrides.task if word.lstrip("+").startswith(FIXED_DIRECTORIES)]
+        fixed = [word for word in hydra.overrides.task if word.lstrip("+").startswith(_FIXED_DIRECTORIES)]
         return f"leave out {' '.join(fixed) or 'rollout_dump.path.dir'}, which replaces the directory of each job"
     if "rollout_dump" in hydra.runtime.choices:
-        return f"add {PER_RUN}"
+        return f"add {_PER_RUN}"
     is_reachable = any(source.path.endswith(CONF_PACKAGE) for source in hydra.runtime.config_sources)
     search_path = "" if is_reachable else f"hydra.searchpath=[pkg://{CONF_PACKAGE}] "
-    return f"add {search_path}+rollout_dump=default {PER_RUN}"
+    return f"add {search_path}+rollout_dump=default {_PER_RUN}"
 
 
 def _hydra_config() -> Any:

@@ -15,7 +15,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 from verl_rollout_dump.config.hydra_job import CONF_PACKAGE
 
-PROVIDER = "verl_rollout_dump"
+_PROVIDER = "verl_rollout_dump"
 
 
 class RolloutDumpSearchPath(SearchPathPlugin):
@@ -23,7 +23,7 @@ class RolloutDumpSearchPath(SearchPathPlugin):
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Called by Hydra before it composes."""
-        search_path.append(provider=PROVIDER, path=conf_location())
+        search_path.append(provider=_PROVIDER, path=conf_location())
 
 
 def conf_location() -> str:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from verl_rollout_dump.config.hydra_job import starting_folder
 
-SCHEME = "://"
-KNOWN = "a directory, or a URL of a store that fsspec knows (s3://, gs://, az://, hdfs://, memory://)"
-WITHOUT_BUCKET = ("memory", "file", "local")
+_SCHEME = "://"
+_KNOWN = "a directory, or a URL of a store that fsspec knows (s3://, gs://, az://, hdfs://, memory://)"
+_WITHOUT_BUCKET = ("memory", "file", "local")
 
 
 def is_url(directory: str | None) -> bool:
     """Return whether a directory is the URL of a store."""
-    return directory is not None and SCHEME in directory
+    return directory is not None and _SCHEME in directory
 
 
 def absolute(place: str) -> str:
@@ -24,15 +24,15 @@ def absolute(place: str) -> str:
 
 def protocol_of(url: str) -> str:
     """Return the part of a URL that names the kind of store."""
-    return url.partition(SCHEME)[0]
+    return url.partition(_SCHEME)[0]
 
 
 def url_problem(directory: str) -> str | None:
     """Return what was expected instead of a directory that cannot be used; None if it can be used."""
     if not is_url(directory):
         return None
-    protocol, _, rest = directory.partition(SCHEME)
-    if protocol not in WITHOUT_BUCKET and (not rest or rest.startswith("/")) and protocol != "hdfs":
+    protocol, _, rest = directory.partition(_SCHEME)
+    if protocol not in _WITHOUT_BUCKET and (not rest or rest.startswith("/")) and protocol != "hdfs":
         return f"a URL with a bucket, such as {protocol}://bucket/run"
     try:
         fsspec = importlib.import_module("fsspec")
@@ -41,7 +41,7 @@ def url_problem(directory: str) -> str | None:
     try:
         fsspec.get_filesystem_class(protocol)
     except ValueError:
-        return KNOWN
+        return _KNOWN
     except ImportError as error:
         return f"a store whose package is installed ({error})"
     return None

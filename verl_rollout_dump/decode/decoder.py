@@ -18,7 +18,7 @@ from verl_rollout_dump.decode.table import Table, raw_pieces
 from verl_rollout_dump.decode.vocabulary import read_vocabulary, rust_tokenizer
 
 
-class Decoder(Protocol):
+class _Decoder(Protocol):
     """Decodes rows of token ids."""
 
     name: str
@@ -28,7 +28,7 @@ class Decoder(Protocol):
 
 
 # What is compared: its description, what makes the decoder (making one is expensive), and the samples.
-Candidate = tuple[str, Callable[[], Decoder], Iterable[list[Sample]]]
+_Candidate = tuple[str, Callable[[], _Decoder], Iterable[list[Sample]]]
 
 
 class TextDecoder:
@@ -37,7 +37,7 @@ class TextDecoder:
     def __init__(self, tokenizer: Any, skip_special_tokens: bool) -> None:
         self._tokenizer, self._skip_special_tokens = tokenizer, skip_special_tokens
         self._each_row = EachRow(tokenizer, skip_special_tokens)
-        self._chosen: Decoder | None = None
+        self._chosen: _Decoder | None = None
         self._why = ""
         self._lock = threading.Lock()
 
@@ -72,9 +72,9 @@ class TextDecoder:
         """The number of ids that the tokenizer has refused."""
         return self._each_row.refused_ids
 
-    def _prepared(self) -> Decoder:
+    def _prepared(self) -> _Decoder:
         if self._chosen is None:
-            self._chosen, self._why = choose(self._tokenizer, self._skip_special_tokens, self._each_row)
+            self._chosen, self._why = _choose(self._tokenizer, self._skip_special_tokens, self._each_row)
         return self._chosen
 
 
@@ -83,13 +83,13 @@ def text_decoder(tokenizer: Any, skip_special_tokens: bool = True) -> TextDecode
     return TextDecoder(tokenizer, skip_special_tokens)
 
 
-def choose(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> tuple[Decoder, str]:
+def _choose(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> tuple[_Decoder, str]:
     """Return the first decoder that agrees with the tokenizer, and the reason for the choice."""
     reasons: list[str] = []
     try:
-        for name, make, groups in candidates(tokenizer, skip_special_tokens, each_row):
+        for name, make, groups in _candidates(tokenizer, skip_special_tokens, each_row):
             way = make()
-            difference = first_difference(way, each_row, groups)
+            difference = _first_difference(way, each_row, groups)
             if difference is None:
                 return way, "; ".join([*reasons, f"{name} agrees with tokenizer.decode"])
             reasons.append(f"{name} disagrees with tokenizer.decode: {difference}")
@@ -99,7 +99,7 @@ def choose(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> tupl
     return each_row, "; ".join([*reasons, "no faster decoder is known for this tokenizer"])
 
 
-def candidates(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> Iterator[Candidate]:
+def _candidates(tokenizer: Any, skip_special_tokens: bool, each_row: EachRow) -> Iterator[_Candidate]:
     """Yield the decoders that are worth comparing, the fastest first."""
     vocabulary = read_vocabulary(tokenizer)
     if vocabulary is None:
@@ -126,7 +126,7 @@ def _clean_ups(tokenizer: Any) -> dict[str, TextChange | None]:
     return {"": None}
 
 
-def first_difference(way: Decoder, each_row: EachRow, groups: Iterable[list[Sample]]) -> str | None:
+def _first_difference(way: _Decoder, each_row: EachRow, groups: Iterable[list[Sample]]) -> str | None:
     """Describe the first sample on which a decoder differs from `tokenizer.decode`; None if none differs."""
     for group in groups:
         answers = {tuple(sample): each_row.answer(sample) for sample in group}

@@ -18,10 +18,10 @@ from verl_rollout_dump.decode.json_text import Row, json_text
 
 logger = logging.getLogger(__name__)
 
-Decode = Callable[[list[int]], str]
+_Decode = Callable[[list[int]], str]
 
 
-def decode_function(tokenizer: Any, skip_special_tokens: bool) -> Decode:
+def _decode_function(tokenizer: Any, skip_special_tokens: bool) -> _Decode:
     """Return the tokenizer's `decode` of one row, or its `batch_decode` of one row if it has no `decode`."""
     if hasattr(tokenizer, "decode"):
         return partial(tokenizer.decode, skip_special_tokens=skip_special_tokens)
@@ -45,7 +45,7 @@ class EachRow:
     name = "decode"
 
     def __init__(self, tokenizer: Any, skip_special_tokens: bool) -> None:
-        self.decode = decode_function(tokenizer, skip_special_tokens)
+        self.decode = _decode_function(tokenizer, skip_special_tokens)
         self.refused_ids = 0
 
     def json_rows(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Sequence[Row]:

@@ -9,7 +9,7 @@ import numpy as np
 from verl_rollout_dump.decode.pieces import Joined
 from verl_rollout_dump.native import HEAD, PIECE, Integers, NumberRows, PieceTable, Text, in_buffers, join_rows
 
-BYTES_PER_ID = 6  # bytes of text that are reserved for an id
+_BYTES_PER_ID = 6  # bytes of text that are reserved for an id
 
 
 class NativePieces:
@@ -32,4 +32,4 @@ class NativePieces:
         def write(first: int, text: Text, ends: Integers) -> int:
             return join_rows(self._library, rows, first, self._table, text, ends, marks[first:])
 
-        return Joined(in_buffers(write, len(rows), BYTES_PER_ID * rows.total), marks)
+        return Joined(in_buffers(write, len(rows), _BYTES_PER_ID * rows.total), marks)

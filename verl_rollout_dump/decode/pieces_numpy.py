@@ -20,8 +20,8 @@ import numpy as np
 from verl_rollout_dump.decode.json_text import Row, is_whole
 from verl_rollout_dump.decode.pieces import SPLIT, Joined
 
-WORD = 16
-_WORD_TYPE = np.dtype(f"V{WORD}")
+_WORD = 16
+_WORD_TYPE = np.dtype(f"V{_WORD}")
 
 # Ids joined at once: few enough that the working arrays stay in the processor's cache and a few megabytes, many
 # enough that the GIL is let go of rarely.
@@ -43,11 +43,11 @@ def _row_blocks(lengths: np.ndarray) -> Iterator[slice]:
 
 def words_at_any_byte(text: np.ndarray) -> np.ndarray:
     """Return the text as overlapping words, one beginning at each byte."""
-    words: np.ndarray = np.ndarray((text.size - WORD + 1,), _WORD_TYPE, text, strides=(1,))
+    words: np.ndarray = np.ndarray((text.size - _WORD + 1,), _WORD_TYPE, text, strides=(1,))
     return words
 
 
-class WorkingArrays:
+class _WorkingArrays:
     """Room for one block, kept between calls: fresh pages from the system would cost as much as the joining."""
 
     def __init__(self) -> None:
@@ -70,8 +70,8 @@ class WorkingArrays:
 
     def for_text(self, size: int) -> np.ndarray:
         """Return room for the text, and for the padding of its last word."""
-        if self._text.size < size + WORD:
-            self._text = np.empty(size + WORD, np.uint8)
+        if self._text.size < size + _WORD:
+            self._text = np.empty(size + _WORD, np.uint8)
         return self._text
 
 
@@ -83,17 +83,17 @@ class NumpyPieces:
         lengths = np.array([len(piece) for piece in pieces], np.int64)
         self._told = lengths | np.array(marks, np.int64) << _LENGTH_BITS
         ends = lengths.cumsum()
-        words = words_at_any_byte(np.frombuffer(b"".join((bytes(WORD), *pieces, bytes(WORD))), np.uint8))
-        self._first = words[ends - lengths + WORD]
-        self._first.view(np.uint8).reshape(-1, WORD)[np.arange(WORD) >= lengths[:, None]] = 0
+        words = words_at_any_byte(np.frombuffer(b"".join((bytes(_WORD), *pieces, bytes(_WORD))), np.uint8))
+        self._first = words[ends - lengths + _WORD]
+        self._first.view(np.uint8).reshape(-1, _WORD)[np.arange(_WORD) >= lengths[:, None]] = 0
         # Of pieces longer than a word; for the others it means nothing.
         self._last = words[ends]
         # Each piece's words after the first and before the last, those of one piece side by side.
-        counts = np.maximum((lengths - WORD - 1) // WORD, 0)
+        counts = np.maximum((lengths - _WORD - 1) // _WORD, 0)
         self._middle_start = counts.cumsum() - counts
         number = np.arange(counts.sum()) - self._middle_start.repeat(counts)
-        self._middle = words[(ends - lengths).repeat(counts) + WORD * (number + 2)]
-        self._room = WorkingArrays()
+        self._middle = words[(ends - lengths).repeat(counts) + _WORD * (number + 2)]
+        self._room = _WorkingArrays()
 
     def join(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Joined:
         """Join the pieces of `ids[i, starts[i]:stops[i]]` for every row i."""
@@ -111,7 +111,7 @@ class NumpyPieces:
         ids = self._inside(np.concatenate(parts, out=self._room.for_flat(int(row_ends[-1]))))
         ends, words = self._room.for_ids(ids.size)
         self._told.take(ids, out=ends[1:], mode="clip")  # "clip" checks nothing and buffers nothing
-        unusual = np.flatnonzero(ends[1:] > WORD)
+        unusual = np.flatnonzero(ends[1:] > _WORD)
         told = ends[1:][unusual]
         ends[1:][unusual] = told & ((1 << _LENGTH_BITS) - 1)
         ends.cumsum(out=ends)
@@ -135,14 +135,14 @@ class NumpyPieces:
 
     def _write_long(self, text_words: np.ndarray, ids: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
         """Write what is left of the pieces longer than a word."""
-        long = ends - starts > WORD
+        long = ends - starts > _WORD
         ids, starts, ends = ids[long], starts[long], ends[long]
-        text_words[ends - WORD] = self._last[ids]
+        text_words[ends - _WORD] = self._last[ids]
         number = 0
         while ids.size:
-            longer = ends - starts > WORD * (number + 2)
+            longer = ends - starts > _WORD * (number + 2)
             ids, starts, ends = ids[longer], starts[longer], ends[longer]
-            text_words[starts + WORD * (number + 1)] = self._middle[self._middle_start[ids] + number]
+            text_words[starts + _WORD * (number + 1)] = self._middle[self._middle_start[ids] + number]
             number += 1
 
     def _cut(self, text: np.ndarray, ends: np.ndarray, ids: np.ndarray, row_ends: np.ndarray) -> list[Row]:

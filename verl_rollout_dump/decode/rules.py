@@ -63,7 +63,7 @@ def mend_as_replacement(row: bytes) -> bytes:
     return row.decode("utf-8", "replace").encode()
 
 
-def without_leading_space(row: bytes) -> bytes:
+def _without_leading_space(row: bytes) -> bytes:
     """Strip one leading space."""
     return row[1:] if row.startswith(b" ") else row
 
@@ -91,16 +91,16 @@ _SPACES = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
 _BYTE_LEVEL, _BYTE_FALLBACK, _FUSE = ({"type": name} for name in ("ByteLevel", "ByteFallback", "Fuse"))
 _STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 
-RULES = (
+_RULES = (
     Rule("byte-level", [_BYTE_LEVEL], byte_level_or_itself, mend_as_replacement),
     Rule("byte-level, fused", [_BYTE_FALLBACK, _FUSE, _SPACES, _BYTE_LEVEL], byte_level_or_asked, mend_as_replacement),
     Rule("byte-fallback", [_SPACES, _BYTE_FALLBACK, _FUSE], byte_fallback, None),
     Rule(
-        "byte-fallback, stripped", [_SPACES, _BYTE_FALLBACK, _FUSE, _STRIP], byte_fallback, None, without_leading_space
+        "byte-fallback, stripped", [_SPACES, _BYTE_FALLBACK, _FUSE, _STRIP], byte_fallback, None, _without_leading_space
     ),
 )
 
 
 def rules_for(steps: Steps | None) -> list[Rule]:
     """Return the rules to try: the one that fits the decoder's steps, or all of them if the steps are unknown."""
-    return [rule for rule in RULES if steps is None or rule.steps == steps]
+    return [rule for rule in _RULES if steps is None or rule.steps == steps]

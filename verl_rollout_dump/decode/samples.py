@@ -14,7 +14,7 @@ Sample = list[int]
 
 # Split characters and emoji, separators, everything that JSON escapes, spaces at the edges, and what
 # clean_up_tokenization_spaces would change.
-TEXTS = (
+_TEXTS = (
     "a . b ? c ! d , e ' f do n't i 'm he 's we 've you 're .",
     " leading", "  two leading", "trailing ", " ", "\t tab\n\nlines\r\n",
     "é 你好 ﷽ 🧑🏽‍🚀👩‍👩‍👧 \u2028\u2029\x85\ufeff\ufffd",
@@ -27,8 +27,8 @@ BYTE_CLASSES = (0x41, 0x80, 0x85, 0x8F, 0x90, 0x9F, 0xA0, 0xA8, 0xBF, 0xC0, 0xC2
                 0xF0, 0xF1, 0xF4, 0xF5, 0xFF)  # fmt: skip
 
 # How many ids are decoded alone: the odd ones first, then a sample of all. (All of them are decoded in blocks.)
-ALONE = 4096
-BLOCK = 256
+_ALONE = 4096
+_BLOCK = 256
 
 
 def samples(vocabulary: Vocabulary, pieces: Sequence[bytes | None]) -> Iterator[list[Sample]]:
@@ -40,16 +40,16 @@ def samples(vocabulary: Vocabulary, pieces: Sequence[bytes | None]) -> Iterator[
     yield [[], *_spelt(pieces), *_cut_characters(pieces, partial, dice)]
     yield list(_around_added(added, ids, dice))
     yield [dice.choices(ids, k=dice.randint(1, 48)) for _ in range(256)] if ids else []
-    yield [[token_id] for token_id in [*added, *partial, *ids[:: len(ids) // ALONE + 1]][:ALONE]]
+    yield [[token_id] for token_id in [*added, *partial, *ids[:: len(ids) // _ALONE + 1]][:_ALONE]]
     shuffled = np.random.default_rng(0).permutation(ids).tolist()
-    yield [shuffled[start : start + BLOCK] for start in range(0, len(shuffled), BLOCK)]
+    yield [shuffled[start : start + _BLOCK] for start in range(0, len(shuffled), _BLOCK)]
 
 
 def _spelt(pieces: Sequence[bytes | None]) -> Iterator[Sample]:
     """Spell the texts with the longest pieces and with the shortest, whole and with both ends cut off."""
     longest = {piece: token_id for token_id, piece in enumerate(pieces) if piece}
     shortest = {piece: token_id for piece, token_id in longest.items() if len(piece) == 1}
-    for text in TEXTS:
+    for text in _TEXTS:
         for by_piece in (longest, shortest):
             sample = _spell(text.encode(), by_piece)
             yield from (sample, sample[1:], sample[:-1], sample[2:-2])

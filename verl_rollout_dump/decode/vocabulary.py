@@ -15,7 +15,7 @@ from typing import Any
 Steps = list[dict[str, Any]]
 
 # Beyond this many ids a table would cost more memory than it is worth.
-LARGEST_VOCABULARY = 4_000_000
+_LARGEST_VOCABULARY = 4_000_000
 
 # Settings of a step that matter to encoding alone.
 _DECODING_IGNORES = {"ByteLevel": {"add_prefix_space", "trim_offsets", "use_regex"}}
@@ -67,7 +67,7 @@ def _of_python(tokenizer: Any) -> Vocabulary:
 
 def _in_order(by_id: dict[int, str]) -> list[str | None]:
     size = max(by_id, default=-1) + 1
-    if size > LARGEST_VOCABULARY:
+    if size > _LARGEST_VOCABULARY:
         raise ValueError(f"ids up to {size - 1} are too many for a table")
     return [by_id.get(token_id) for token_id in range(size)]
 

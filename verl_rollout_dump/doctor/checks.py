@@ -21,13 +21,13 @@ from verl_rollout_dump.doctor.remedies import remedy_for
 from verl_rollout_dump.hooks import check_callbacks
 from verl_rollout_dump.integrations.verl.releases import RELEASES, SUPPORTED
 
-Outcome = Literal["ok", "note", "wrong"]
+_Outcome = Literal["ok", "note", "wrong"]
 _LAST = Version(RELEASES[-1])
 SUPPORTED_VERL = (RELEASES[0], f"{_LAST.major}.{_LAST.minor + 1}")
 SUPPORTED_HYDRA = ("1.3.2", "1.4")
-PLUGIN_MODULE = "verl_rollout_dump.plugin"
-GROUP = "verl.plugins"
-INSTALL = "pip install verl-rollout-dump in the environment that runs verl"
+_PLUGIN_MODULE = "verl_rollout_dump.plugin"
+_GROUP = "verl.plugins"
+_INSTALL = "pip install verl-rollout-dump in the environment that runs verl"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Check:
     """The result of one check: what was found and, if it is wrong, what to do."""
 
     name: str
-    outcome: Outcome
+    outcome: _Outcome
     found: str
     remedy: str = ""
 
@@ -46,10 +46,10 @@ def examine(arguments: Sequence[str]) -> Iterator[Check]:
     Without verl the checks are those of a dump that is started from Python or by TRL.
     """
     installed = installed_version("verl")
-    yield from without_verl(arguments) if installed is None else with_verl(installed, arguments)
+    yield from _without_verl(arguments) if installed is None else _with_verl(installed, arguments)
 
 
-def with_verl(installed: str, arguments: Sequence[str]) -> Iterator[Check]:
+def _with_verl(installed: str, arguments: Sequence[str]) -> Iterator[Check]:
     """Yield the checks of a training with verl; those that need `import verl` are left out where it fails."""
     yield in_range("verl", installed, SUPPORTED_VERL)
     yield in_range("hydra-core", installed_version("hydra-core") or "0", SUPPORTED_HYDRA)
@@ -65,7 +65,7 @@ def with_verl(installed: str, arguments: Sequence[str]) -> Iterator[Check]:
     yield from directory_checks(probe)
 
 
-def without_verl(arguments: Sequence[str]) -> Iterator[Check]:
+def _without_verl(arguments: Sequence[str]) -> Iterator[Check]:
     """Yield the checks of a dump that is started from Python or by TRL."""
     yield Check("verl", "note", "is not installed: these are the checks for plain Python and TRL")
     yield in_range("hydra-core", installed_version("hydra-core") or "0", SUPPORTED_HYDRA)
@@ -124,24 +124,24 @@ def loading_check(verl: str) -> Check:
     """Check how verl finds the plugin in this environment."""
     modules = os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",")
     policy = os.environ.get("VERL_USE_EXTERNAL_PLUGINS", "auto").strip().lower()
-    offered = any(point.value == PLUGIN_MODULE for point in entry_points(group=GROUP))
+    offered = any(point.value == _PLUGIN_MODULE for point in entry_points(group=_GROUP))
     allowed = policy == "auto" or "verl_rollout_dump" in [name.strip() for name in policy.split(",")]
     name = "loading"
-    if PLUGIN_MODULE in modules:
+    if _PLUGIN_MODULE in modules:
         return Check(name, "ok", "the environment variable VERL_USE_EXTERNAL_MODULES")
     if Version(verl) < Version("0.9"):
         return Check(
             name,
             "wrong",
             f"verl {verl} does not load plugins by itself",
-            f"set VERL_USE_EXTERNAL_MODULES={PLUGIN_MODULE}",
+            f"set VERL_USE_EXTERNAL_MODULES={_PLUGIN_MODULE}",
         )
     if not offered:
-        return Check(name, "wrong", f"no entry point {GROUP} of this package is installed", INSTALL)
+        return Check(name, "wrong", f"no entry point {_GROUP} of this package is installed", _INSTALL)
     if not allowed:
         remedy = f"add verl_rollout_dump to VERL_USE_EXTERNAL_PLUGINS (now {policy!r}), or unset it"
         return Check(name, "wrong", f"VERL_USE_EXTERNAL_PLUGINS={policy} keeps verl from loading it", remedy)
-    return Check(name, "ok", f"the entry point {GROUP}")
+    return Check(name, "ok", f"the entry point {_GROUP}")
 
 
 def plugin_check(probe: Probe) -> Check:
@@ -176,7 +176,7 @@ def config_checks(probe: Probe, arguments: Sequence[str]) -> Iterator[Check]:
         return
     jobs = probe.all("node")
     problems = [problem for job in probe.all("problems") for problem in job["problems"]]
-    problems += [problem for job in jobs for problem in callback_problems(job["node"])]
+    problems += [problem for job in jobs for problem in _callback_problems(job["node"])]
     for problem in dict.fromkeys(problems):
         yield Check("config", "wrong", problem)
     if problems:
@@ -192,7 +192,7 @@ def config_checks(probe: Probe, arguments: Sequence[str]) -> Iterator[Check]:
         yield Check("config", "note", "keys are added with +; with +rollout_dump=default they need none")
 
 
-def callback_problems(node: dict[str, Any]) -> list[str]:
+def _callback_problems(node: dict[str, Any]) -> list[str]:
     """Return what is wrong with the callbacks that a node names."""
     try:
         check_callbacks(node.get("callbacks", []))
@@ -207,27 +207,27 @@ def directory_checks(probe: Probe) -> Iterator[Check]:
     if any(not node["enabled"] for node in jobs):
         yield Check("dump", "wrong", "rollout_dump.enabled is false: verl's own dump is used", "set it to true")
         return
-    places = [absolute(place) for node in jobs for place in directories(node)]
+    places = [absolute(place) for node in jobs for place in _directories(node)]
     if jobs and not places:
         yield Check("directory", "wrong", "none is set, so nothing is dumped", f"add {probe.directory_key}=DIR")
     for place in dict.fromkeys(places):
-        jobs_there = sum(place in map(absolute, directories(node)) for node in jobs)
+        jobs_there = sum(place in map(absolute, _directories(node)) for node in jobs)
         if jobs_there > 1:
-            node = "" if nodes_are_composed(probe) else "+rollout_dump=default "
+            node = "" if _nodes_are_composed(probe) else "+rollout_dump=default "
             remedy = f"give each job its own: add {node}rollout_dump/path=per_run"
             yield Check("directory", "wrong", f"{jobs_there} jobs of the sweep would write to {place}", remedy)
         elif is_url(place):
             yield Check("directory", "note", f"{place} is a remote store; no record was written there")
         else:
-            yield writable_check(place)
+            yield _writable_check(place)
 
 
-def nodes_are_composed(probe: Probe) -> bool:
+def _nodes_are_composed(probe: Probe) -> bool:
     """Return whether the command line already brings the node into the config."""
     return all(job["composed"] for job in probe.all("node"))
 
 
-def writable_check(place: str) -> Check:
+def _writable_check(place: str) -> Check:
     """Check one directory of this machine."""
     found, fault, remedy = directory_check(Path(place))
     if fault:
@@ -235,6 +235,6 @@ def writable_check(place: str) -> Check:
     return Check("directory", "ok", f"{place}: {found}")
 
 
-def directories(node: dict[str, Any]) -> list[str]:
+def _directories(node: dict[str, Any]) -> list[str]:
     """Return the directories that a node names."""
     return [path for path in (node["path"]["dir"], node["path"]["validation_dir"]) if path]

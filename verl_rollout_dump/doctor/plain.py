@@ -16,7 +16,7 @@ from verl_rollout_dump.doctor.probe import Probe
 from verl_rollout_dump.integrations.trl.trainer import PARAMETERS
 
 DIRECTORY_KEY = f"{NODE}.path.dir"
-TRL_TRAINERS = {"GRPOTrainer": "grpo_trainer.py", "RLOOTrainer": "rloo_trainer.py"}
+_TRL_TRAINERS = {"GRPOTrainer": "grpo_trainer.py", "RLOOTrainer": "rloo_trainer.py"}
 
 
 def composed(arguments: Sequence[str]) -> Probe:
@@ -52,7 +52,7 @@ def trl_differences() -> Iterator[tuple[str, str]]:
     spec = find_spec("trl")
     if spec is None or spec.origin is None:
         return
-    for trainer, file in TRL_TRAINERS.items():
+    for trainer, file in _TRL_TRAINERS.items():
         source = Path(spec.origin).parent / "trainer" / file
         found = _methods(source, trainer) if source.is_file() else {}
         different = [

@@ -12,9 +12,9 @@ from typing import Any
 
 from verl_rollout_dump.integrations.verl.probe import MARK
 
-TIMEOUT_SECONDS = 300
+_TIMEOUT_SECONDS = 300
 # Overrides that keep the probe from leaving Hydra's output directories behind.
-QUIET = ("hydra.output_subdir=null", "hydra/job_logging=disabled", "hydra/hydra_logging=disabled")
+_QUIET = ("hydra.output_subdir=null", "hydra/job_logging=disabled", "hydra/hydra_logging=disabled")
 
 
 @dataclass
@@ -48,9 +48,9 @@ def run_probe(arguments: Sequence[str]) -> Probe:
     """Run the probe with the arguments of a user's command line."""
     with tempfile.TemporaryDirectory(prefix="rollout-dump-doctor-") as folder:
         places = (f"hydra.run.dir={folder}/run", f"hydra.sweep.dir={folder}/sweep")
-        words = with_overrides(arguments, [*places, *QUIET])
+        words = with_overrides(arguments, [*places, *_QUIET])
         command = [sys.executable, "-m", "verl_rollout_dump.integrations.verl.probe", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
     lines = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
     return Probe([json.loads(line) for line in lines], done.stderr)
 

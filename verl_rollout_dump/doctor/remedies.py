@@ -12,7 +12,7 @@ from verl_rollout_dump.config.resolved import as_container
 from verl_rollout_dump.config.schema import DumpConfig
 from verl_rollout_dump.config.validation import NODE, TRAINER_KEYS
 
-SAME_AS_VERL = "give the doctor the arguments that you give to python -m verl.trainer.main_ppo"
+_SAME_AS_VERL = "give the doctor the arguments that you give to python -m verl.trainer.main_ppo"
 
 
 def _keys(node: dict[str, Any], path: str) -> Iterator[str]:
@@ -22,21 +22,23 @@ def _keys(node: dict[str, Any], path: str) -> Iterator[str]:
             yield from _keys(value, f"{path}.{key}")
 
 
-NODE_KEYS = tuple(_keys(as_container(DumpConfig()), NODE))
+_NODE_KEYS = tuple(_keys(as_container(DumpConfig()), NODE))
 
 
 def remedy_for(error: str) -> str:
     """Return what to change on the command line after an error of Hydra's."""
-    for pattern, remedy in REMEDIES.items():
+    for pattern, remedy in _REMEDIES.items():
         match = re.search(pattern, error)
         if match:
             return remedy(match)
-    return SAME_AS_VERL
+    return _SAME_AS_VERL
 
 
 def _unknown_key(match: re.Match[str]) -> str:
     group, _, name = match[1].rpartition(".")
-    beside = [key.rpartition(".")[2] for key in (*TRAINER_KEYS.values(), *NODE_KEYS) if key.rpartition(".")[0] == group]
+    beside = [
+        key.rpartition(".")[2] for key in (*TRAINER_KEYS.values(), *_NODE_KEYS) if key.rpartition(".")[0] == group
+    ]
     near = difflib.get_close_matches(name, beside, n=1, cutoff=0.7)
     if near:
         return f"Did you mean {group}.{near[0]}?"
@@ -49,7 +51,7 @@ def _unknown_option(match: re.Match[str]) -> str:
     return f"choose one of: {', '.join(options)}.{hint}"
 
 
-REMEDIES: dict[str, Callable[[re.Match[str]], str]] = {
+_REMEDIES: dict[str, Callable[[re.Match[str]], str]] = {
     r"Could not override '([^']+)'": _unknown_key,
     r"Could not find '([^']+)' Available options in '[^']+': (.+)$": _unknown_option,
     r"appears more than once": lambda match: "give +rollout_dump=default once, and leave it out if the config has it",

@@ -17,9 +17,9 @@ from verl_rollout_dump.dump.bounded_queue import PendingTasks, Size, Task
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 10.0  # how often a waiting caller checks that the thread is alive, and logs what it waits for
-NO_BYTE_LIMIT = 1 << 62
-NO_BYTES: Size = int  # gives 0
+_POLL_SECONDS = 10.0  # how often a waiting caller checks that the thread is alive, and logs what it waits for
+_NO_BYTE_LIMIT = 1 << 62
+_NO_BYTES: Size = int  # gives 0
 
 
 class QueueFull(RuntimeError):
@@ -30,13 +30,13 @@ class WaitedTooLong(TimeoutError):
     """A wait reached its bound, `writer.timeout_seconds`. The message says what was waited for."""
 
 
-class Dispatch(Protocol):
+class _Dispatch(Protocol):
     """Runs tasks in the order in which they were submitted."""
 
     # Seconds that callers of `submit` waited for room.
     seconds_blocked: float
 
-    def submit(self, task: Task, size: Size = NO_BYTES) -> bool:
+    def submit(self, task: Task, size: Size = _NO_BYTES) -> bool:
         """Run a task now or later; return False if it was dropped.
 
         `size()` is the number of bytes of memory that the task keeps. Raises `QueueFull` and `WaitedTooLong`.
@@ -60,7 +60,7 @@ class InlineDispatch:
 
     seconds_blocked = 0.0
 
-    def submit(self, task: Task, size: Size = NO_BYTES) -> bool:
+    def submit(self, task: Task, size: Size = _NO_BYTES) -> bool:
         """Run the task."""
         task()
         return True
@@ -80,7 +80,7 @@ class BackgroundDispatch:
     """Runs tasks on one daemon thread, at most `max_pending` of them, and `max_bytes`, waiting."""
 
     def __init__(
-        self, max_pending: int, when_full: WhenFull, max_bytes: int = NO_BYTE_LIMIT, timeout: float = 600.0
+        self, max_pending: int, when_full: WhenFull, max_bytes: int = _NO_BYTE_LIMIT, timeout: float = 600.0
     ) -> None:
         self.seconds_blocked = 0.0
         self._max_pending = max_pending
@@ -91,7 +91,7 @@ class BackgroundDispatch:
         self._thread.start()
         self._closed = False
 
-    def submit(self, task: Task, size: Size = NO_BYTES) -> bool:
+    def submit(self, task: Task, size: Size = _NO_BYTES) -> bool:
         """Put a task into the queue; if it is full, do what `when_full` says."""
         if self._closed:
             raise RuntimeError("the dump is closed; a batch that comes now is not written")
@@ -131,10 +131,10 @@ class BackgroundDispatch:
         return not self._thread.is_alive()
 
     def _wait(self, wait: Callable[[float], bool], what: str, seconds: float | None) -> None:
-        """Wait, and log it every `POLL_SECONDS`. Raises `WaitedTooLong` at the bound, or if the thread has ended."""
+        """Wait, and log it every `_POLL_SECONDS`. Raises `WaitedTooLong` at the bound, or if the thread has ended."""
         bound = self._timeout if seconds is None else seconds
         started = time.monotonic()
-        while not wait(min(POLL_SECONDS, max(0.0, started + bound - time.monotonic()))):
+        while not wait(min(_POLL_SECONDS, max(0.0, started + bound - time.monotonic()))):
             waited = time.monotonic() - started
             if waited >= bound:
                 raise WaitedTooLong(f"waited {waited:.0f} s for {what}; the disk is too slow, or hangs")
@@ -160,14 +160,14 @@ class BackgroundDispatch:
         )
 
 
-def background(config: WriterConfig) -> BackgroundDispatch:
+def _background(config: WriterConfig) -> BackgroundDispatch:
     """Start the writing thread."""
     return BackgroundDispatch(
         config.max_pending, config.when_full, config.max_pending_bytes, float(config.timeout_seconds)
     )
 
 
-DISPATCHES: dict[Mode, Callable[[WriterConfig], Dispatch]] = {
+DISPATCHES: dict[Mode, Callable[[WriterConfig], _Dispatch]] = {
     Mode.inline: lambda config: InlineDispatch(),
-    Mode.background: background,
+    Mode.background: _background,
 }

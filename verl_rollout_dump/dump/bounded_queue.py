@@ -15,7 +15,7 @@ Task = Callable[[], None]
 Size = Callable[[], int]
 
 
-class WaitingTask:
+class _WaitingTask:
     """A task that waits. Its size is computed at most once, and only if somebody needs it."""
 
     def __init__(self, task: Task, size: Size) -> None:
@@ -37,7 +37,7 @@ class PendingTasks:
     def __init__(self, max_tasks: int, max_bytes: int) -> None:
         self._max_tasks = max_tasks
         self._max_bytes = max_bytes
-        self._waiting: deque[WaitingTask] = deque()
+        self._waiting: deque[_WaitingTask] = deque()
         self._put = 0
         self._done = 0
         self._is_closed = False
@@ -48,7 +48,7 @@ class PendingTasks:
         """The number of tasks that wait or run."""
         return self._put - self._done
 
-    def has_room(self, *tasks: WaitingTask) -> bool:
+    def has_room(self, *tasks: _WaitingTask) -> bool:
         """Return whether these tasks would be accepted now."""
         if not self._waiting:
             return True
@@ -60,7 +60,7 @@ class PendingTasks:
 
         `size` returns the bytes of memory that the task keeps. It is called only if other tasks wait.
         """
-        new = WaitingTask(task, size)
+        new = _WaitingTask(task, size)
         with self._changed:
             if not self._changed.wait_for(lambda: self.has_room(new), seconds):
                 return False

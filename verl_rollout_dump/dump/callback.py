@@ -26,7 +26,7 @@ from verl_rollout_dump.hooks import RolloutCallback
 from verl_rollout_dump.storage.attempts import State
 
 
-class OpenDump(Endable, Protocol):
+class _OpenDump(Endable, Protocol):
     """A started dump: of this process, or of Ray actors."""
 
     tokenizer: Any
@@ -42,17 +42,17 @@ class OpenDump(Endable, Protocol):
         """Take a batch that lies elsewhere. Raises `DumpError` under `on_error: raise`."""
 
 
-def ray_dump(config: DumpConfig, tokenizer: Any) -> OpenDump:
+def _ray_dump(config: DumpConfig, tokenizer: Any) -> _OpenDump:
     """Start the writing actors."""
     from verl_rollout_dump.dump.ray_dump import RayDump  # brings Ray in
 
     return RayDump(config, tokenizer)
 
 
-DUMPS: dict[Mode, Callable[[DumpConfig, Any], OpenDump]] = {
+_DUMPS: dict[Mode, Callable[[DumpConfig, Any], _OpenDump]] = {
     Mode.background: LocalDump,
     Mode.inline: LocalDump,
-    Mode.ray: ray_dump,
+    Mode.ray: _ray_dump,
 }
 
 
@@ -66,7 +66,7 @@ class RolloutDumpCallback(RolloutCallback):
         """
         self.config = config
         self._tokenizer = tokenizer
-        self._started: OpenDump | None = None
+        self._started: _OpenDump | None = None
         self._start()
 
     @classmethod
@@ -142,10 +142,10 @@ class RolloutDumpCallback(RolloutCallback):
     def __getstate__(self) -> dict[str, Any]:
         return {"config": self.config, "_tokenizer": self._tokenizer, "_started": None}
 
-    def _start(self) -> OpenDump:
+    def _start(self) -> _OpenDump:
         """Return the dump, and start it if the callback has travelled between processes."""
         if self._started is None:
-            self._started = DUMPS[self.config.writer.mode](self.config, self._tokenizer)
+            self._started = _DUMPS[self.config.writer.mode](self.config, self._tokenizer)
             open_dumps.add(self._started, self.config.path)
         return self._started
 

@@ -23,10 +23,10 @@ from verl_rollout_dump.serialization import ConversionReport
 logger = logging.getLogger(__name__)
 
 # JSON types by Python type. Markers and digits that orjson cannot write (Fragment) are left out.
-JSON_TYPES = {bool: "true/false", int: "number", float: "number", str: "text", list: "array", dict: "object"}
+_JSON_TYPES = {bool: "true/false", int: "number", float: "number", str: "text", list: "array", dict: "object"}
 
 
-class Failures:
+class _Failures:
     """The failures of a dump: logged once per kind, or kept to be raised, as `on_error` says."""
 
     def __init__(self, on_error: OnError) -> None:
@@ -59,7 +59,7 @@ class DumpCounters:
 
     def __init__(self, on_error: OnError) -> None:
         self.notes = FieldNotes()
-        self.failures = Failures(on_error)
+        self.failures = _Failures(on_error)
         self._warnings = OnceLogger(logger)
         self._lock = threading.RLock()
         self._counts = DumpReport()
@@ -89,7 +89,7 @@ class DumpCounters:
                 self._conversions.merge(report, snapshot.first_record)
         for warning in (warning for report in reports for warning in report.warnings()):
             self._warnings.warning(warning.key, warning.message)
-        note_unreadable(step, self.notes)
+        _note_unreadable(step, self.notes)
         self._note_types(step)
 
     def _note_types(self, step: ConvertedStep) -> None:
@@ -97,7 +97,7 @@ class DumpCounters:
         for field in step.fields:
             if not isinstance(field, ValuesField):
                 continue
-            found = {JSON_TYPES[kind] for kind in set(map(type, field.values)) & JSON_TYPES.keys()}
+            found = {_JSON_TYPES[kind] for kind in set(map(type, field.values)) & _JSON_TYPES.keys()}
             with self._lock:
                 known = self._types.setdefault(field.name, set())
                 is_new = len(known) < 2 and len(known | found) > 1
@@ -130,7 +130,7 @@ class DumpCounters:
     def note_failed(self, step: Any, records: int, stage: str, error: Exception) -> None:
         """Count a step that is not dumped, and log it or keep it to be raised."""
         with self._lock:
-            self._counts.steps_failed.append(step_label(step))
+            self._counts.steps_failed.append(_step_label(step))
             self._counts.records_failed += records
         self.failures.note(
             f"{stage}: {type(error).__name__}",
@@ -158,7 +158,7 @@ class DumpCounters:
             )
 
 
-def step_label(step: Any) -> int | str:
+def _step_label(step: Any) -> int | str:
     """Return a step for the report: its number, or the text of what is no step."""
     try:
         return step_number(step)
@@ -166,7 +166,7 @@ def step_label(step: Any) -> int | str:
         return repr(step)[:100]
 
 
-def note_unreadable(step: ConvertedStep, notes: FieldNotes) -> None:
+def _note_unreadable(step: ConvertedStep, notes: FieldNotes) -> None:
     """Note each column of a step that could not be read."""
     for name, error in step.unreadable.items():
         notes.note(

@@ -82,10 +82,10 @@ def select_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) 
     Raises `BatchError` if a column has another length or a whitelisted name is missing and the config says that this
     is an error.
     """
-    available = available_fields(batch, config, notes)
+    available = _available_fields(batch, config, notes)
     chosen, missing = chosen_names(tuple(config.include), tuple(config.exclude), tuple(available))
     for name in missing:
-        complain(
+        _complain(
             config.on_missing,
             notes,
             ("whitelisted but missing", name),
@@ -102,41 +102,41 @@ def select_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) 
     return [available.get(name) or BatchValue(name, None) for name in chosen]
 
 
-def available_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) -> dict[str, Field]:
+def _available_fields(batch: RolloutBatch, config: FieldsConfig, notes: FieldNotes) -> dict[str, Field]:
     """Return every field that the batch has, in the contract's order."""
-    fields = trainers_fields(batch)
-    tokens = token_fields(batch) if config.tokens else {}
-    extras = named_extras(batch, notes)
+    fields = _trainers_fields(batch)
+    tokens = _token_fields(batch) if config.tokens else {}
+    extras = _named_extras(batch, notes)
     taken = {*fields, *tokens}
     for name, values in extras.items():
-        free = name if name not in taken else free_name(name, taken, extras, notes)
+        free = name if name not in taken else _free_name(name, taken, extras, notes)
         taken.add(free)
-        fields[free] = as_field(free, values)
+        fields[free] = _as_field(free, values)
     fields |= tokens
-    check_lengths(fields, batch, config.on_mismatch, notes)
+    _check_lengths(fields, batch, config.on_mismatch, notes)
     return fields
 
 
-def trainers_fields(batch: RolloutBatch) -> dict[str, Field]:
+def _trainers_fields(batch: RolloutBatch) -> dict[str, Field]:
     """Return the fields that come from the trainer itself, token fields left out."""
     fields: dict[str, Field] = {
-        "input": text_field("input", batch.prompts, batch.prompt_mask),
-        "output": text_field("output", batch.responses, batch.response_mask),
-        "gts": as_field("gts", batch.ground_truths),
+        "input": _text_field("input", batch.prompts, batch.prompt_mask),
+        "output": _text_field("output", batch.responses, batch.response_mask),
+        "gts": _as_field("gts", batch.ground_truths),
         "score": ScoreColumn("score", batch.scores) if is_column(batch.scores) else BatchValue("score", batch.scores),
         "step": BatchValue("step", step_number(batch.step)),
     }
     identities = {"uid": batch.uids, "request_id": batch.request_ids}
-    fields |= {name: as_field(name, values) for name, values in identities.items() if values is not None}
-    return fields | {name: as_field(name, values) for name, values in batch.trainer_fields.items()}
+    fields |= {name: _as_field(name, values) for name, values in identities.items() if values is not None}
+    return fields | {name: _as_field(name, values) for name, values in batch.trainer_fields.items()}
 
 
-def text_field(name: str, values: Any, mask: Any) -> Field:
+def _text_field(name: str, values: Any, mask: Any) -> Field:
     """Return prompts or responses: token ids that become text, or text."""
     return TextColumn(name, values, mask) if are_token_ids(values) else Column(name, values)
 
 
-def token_fields(batch: RolloutBatch) -> dict[str, Field]:
+def _token_fields(batch: RolloutBatch) -> dict[str, Field]:
     """Return the token ids and log-probabilities that the batch has; text has no ids."""
     ids = {"prompt_ids": (batch.prompts, batch.prompt_mask), "response_ids": (batch.responses, batch.response_mask)}
     fields: dict[str, Field] = {
@@ -147,7 +147,7 @@ def token_fields(batch: RolloutBatch) -> dict[str, Field]:
     return fields
 
 
-def named_extras(batch: RolloutBatch, notes: FieldNotes) -> dict[str, Any]:
+def _named_extras(batch: RolloutBatch, notes: FieldNotes) -> dict[str, Any]:
     """Return the extras as columns under names that are text; two that become the same name are both kept."""
     try:
         columns = named_columns(batch.extras)
@@ -165,7 +165,7 @@ def named_extras(batch: RolloutBatch, notes: FieldNotes) -> dict[str, Any]:
     return named
 
 
-def free_name(name: str, taken: Iterable[str], extras: Mapping[str, Any], notes: FieldNotes) -> str:
+def _free_name(name: str, taken: Iterable[str], extras: Mapping[str, Any], notes: FieldNotes) -> str:
     """Return another name for an extra that is named like a field of the trainer, which keeps its name."""
     free = f"extra_{name}"
     while free in taken or free in extras:
@@ -178,19 +178,19 @@ def free_name(name: str, taken: Iterable[str], extras: Mapping[str, Any], notes:
     return free
 
 
-def as_field(name: str, values: Any) -> Field:
+def _as_field(name: str, values: Any) -> Field:
     """Return a column, or one value for the whole batch (`batch.columns.is_column`)."""
     return (Column if is_column(values) else BatchValue)(name, values)
 
 
-def check_lengths(fields: dict[str, Field], batch: RolloutBatch, policy: Mismatch, notes: FieldNotes) -> None:
+def _check_lengths(fields: dict[str, Field], batch: RolloutBatch, policy: Mismatch, notes: FieldNotes) -> None:
     """Remove the columns that are not n long, or empty those that every record has; say so."""
     n = len(batch)
     for name, field in list(fields.items()):
         if not isinstance(field, Column) or len(field.values) == n:
             continue
         fate = "it is null on every record" if name in CORE else "it is left out of this step"
-        complain(
+        _complain(
             policy,
             notes,
             ("wrong length", name),
@@ -203,7 +203,7 @@ def check_lengths(fields: dict[str, Field], batch: RolloutBatch, policy: Mismatc
             del fields[name]
 
 
-def complain(policy: Mismatch, notes: FieldNotes, key: tuple[str, str], message: str) -> None:
+def _complain(policy: Mismatch, notes: FieldNotes, key: tuple[str, str], message: str) -> None:
     """Raise `BatchError` or note the message, as the config says."""
     if policy is Mismatch.error:
         raise BatchError(message)

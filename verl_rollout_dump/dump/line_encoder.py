@@ -29,9 +29,9 @@ from verl_rollout_dump.serialization import ConversionReport, Serializer, encode
 from verl_rollout_dump.serialization.rule import Rule, kind_of
 from verl_rollout_dump.storage.compression import Pieces
 
-TOKENS_PER_CHUNK = 1 << 20
-ROWS_PER_CHUNK = 1024
-REFUSED_IDS = kind_of(
+_TOKENS_PER_CHUNK = 1 << 20
+_ROWS_PER_CHUNK = 1024
+_REFUSED_IDS = kind_of(
     "token id",
     Rule(
         "refused_id",
@@ -43,7 +43,7 @@ REFUSED_IDS = kind_of(
 
 
 @dataclass
-class Segment:
+class _Segment:
     """The JSON of one or several fields, for each row of a chunk: `"name":value,"name":value`."""
 
     before: bytes
@@ -62,21 +62,21 @@ class LineEncoder:
     def chunks(self, step: ConvertedStep) -> Iterator[Pieces]:
         """Yield the pieces of a step's lines, a bounded number at a time; every line ends in a line feed."""
         size = rows_per_chunk(step.fields)
-        groups = grouped(step.fields)
+        groups = _grouped(step.fields)
         for first in range(0, step.rows, size):
             chunk = Chunk(first, min(first + size, step.rows))
             segments = [self._segment(group, chunk, step.report) for group in groups]
-            yield put_together(segments) if segments else [b"{}\n"] * (chunk.last - chunk.first)
+            yield _put_together(segments) if segments else [b"{}\n"] * (chunk.last - chunk.first)
 
-    def _segment(self, group: list[WrittenField], chunk: Chunk, report: ConversionReport) -> Segment:
+    def _segment(self, group: list[WrittenField], chunk: Chunk, report: ConversionReport) -> _Segment:
         field = group[0]
         if isinstance(field, TextField):
             return self._texts(field.name, field.tokens, chunk, report)
         if isinstance(field, TokenArrayField):
             return self._numbers(field.name, field.tokens, chunk, report)
-        return values_segment([f for f in group if isinstance(f, ValuesField)], chunk)
+        return _values_segment([f for f in group if isinstance(f, ValuesField)], chunk)
 
-    def _texts(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> Segment:
+    def _texts(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> _Segment:
         numbers, starts, stops = tokens.of(chunk)
         if not numbers.size:  # nothing to decode, so no tokenizer is needed
             bodies: Sequence[Row] = [b""] * len(starts)
@@ -85,45 +85,45 @@ class LineEncoder:
             refused = decoder.refused_ids
             bodies = decoder.json_rows(numbers, starts, stops)
             if decoder.refused_ids > refused:
-                report.field(name).count(REFUSED_IDS, chunk.first, decoder.refused_ids - refused)
+                report.field(name).count(_REFUSED_IDS, chunk.first, decoder.refused_ids - refused)
         literals = tokens.literals_of(chunk)
         is_cut = self._max_chars is not None and max(map(len, bodies), default=0) > self._max_chars
         if not is_cut and not literals:
-            return Segment(orjson.dumps(name) + b':"', bodies, b'"')
+            return _Segment(orjson.dumps(name) + b':"', bodies, b'"')
         texts = [orjson.loads(b'"' + body + b'"') for body in bodies]
-        return self._converted(name, with_literals(texts, literals), report)
+        return self._converted(name, _with_literals(texts, literals), report)
 
-    def _numbers(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> Segment:
+    def _numbers(self, name: str, tokens: TokenRows, chunk: Chunk, report: ConversionReport) -> _Segment:
         numbers, starts, stops = tokens.of(chunk)
         literals = tokens.literals_of(chunk)
         try:
             if not literals:
-                return Segment(orjson.dumps(name) + b":", json_arrays(numbers, starts, stops))
+                return _Segment(orjson.dumps(name) + b":", json_arrays(numbers, starts, stops))
         except NotFinite:  # the serializer writes what the config says, and counts it
             pass
         spans = zip(numbers, starts.tolist(), stops.tolist(), strict=True)
         rows = [row[start:stop].copy() for row, start, stop in spans]
-        return self._converted(name, with_literals(rows, literals), report)
+        return self._converted(name, _with_literals(rows, literals), report)
 
-    def _converted(self, name: str, values: list[Any], report: ConversionReport) -> Segment:
+    def _converted(self, name: str, values: list[Any], report: ConversionReport) -> _Segment:
         converted = self._serializer.convert_column(name, values, report)
-        return Segment(b"", encode_insides([{name: value} for value in converted]))
+        return _Segment(b"", encode_insides([{name: value} for value in converted]))
 
 
-def with_literals(rows: list[Any], literals: Mapping[int, Any]) -> list[Any]:
+def _with_literals(rows: list[Any], literals: Mapping[int, Any]) -> list[Any]:
     """Return rows with the literals of a chunk in their places."""
     return [literals.get(place, row) for place, row in enumerate(rows)]
 
 
-def values_segment(fields: list[ValuesField], chunk: Chunk) -> Segment:
+def _values_segment(fields: list[ValuesField], chunk: Chunk) -> _Segment:
     """Encode fields whose values are JSON-ready."""
     names = [field.name for field in fields]
     rows = zip(*(field.values[chunk.first : chunk.last] for field in fields), strict=True)
     records = [dict(zip(names, row)) for row in rows]  # noqa: B905 (as many as names)
-    return Segment(b"", encode_insides(records))
+    return _Segment(b"", encode_insides(records))
 
 
-def put_together(segments: list[Segment]) -> Pieces:
+def _put_together(segments: list[_Segment]) -> Pieces:
     """Return the pieces of all lines of a chunk, in order, without copying the text."""
     columns: list[Iterable[Row]] = []
     before = b"{"
@@ -134,7 +134,7 @@ def put_together(segments: list[Segment]) -> Pieces:
     return list(chain.from_iterable(zip(*columns, ends, strict=False)))  # only the values are finite
 
 
-def grouped(fields: list[WrittenField]) -> list[list[WrittenField]]:
+def _grouped(fields: list[WrittenField]) -> list[list[WrittenField]]:
     """Group neighbouring fields of values; every other field is a group of its own."""
     groups: list[list[WrittenField]] = []
     for field in fields:
@@ -146,12 +146,12 @@ def grouped(fields: list[WrittenField]) -> list[list[WrittenField]]:
 
 
 def rows_per_chunk(fields: list[WrittenField]) -> int:
-    """Return how many rows hold about `TOKENS_PER_CHUNK` tokens."""
+    """Return how many rows hold about `_TOKENS_PER_CHUNK` tokens."""
     longest = max((field.tokens.longest for field in fields if isinstance(field, TokenField)), default=1)
-    return max(1, min(ROWS_PER_CHUNK, TOKENS_PER_CHUNK // max(longest, 1)))
+    return max(1, min(_ROWS_PER_CHUNK, _TOKENS_PER_CHUNK // max(longest, 1)))
 
 
-class Written(NamedTuple):
+class _Written(NamedTuple):
     """How C writes numbers of one kind."""
 
     dtype: npt.DTypeLike
@@ -160,9 +160,9 @@ class Written(NamedTuple):
 
 
 # By the kind and the size of the dtype. orjson writes the others.
-IN_C = {
-    **dict.fromkeys(("i1", "i2", "i4", "i8", "u1", "u2", "u4"), Written(np.int64, native.write_integers, 7)),
-    "f4": Written(np.float32, native.write_floats, 13),
+_IN_C = {
+    **dict.fromkeys(("i1", "i2", "i4", "i8", "u1", "u2", "u4"), _Written(np.int64, native.write_integers, 7)),
+    "f4": _Written(np.float32, native.write_floats, 13),
 }
 
 
@@ -171,7 +171,7 @@ def json_arrays(numbers: Numbers, starts: Numbers, stops: Numbers) -> Sequence[R
 
     Floats get the fewest digits that read back to the same value. Raises `NotFinite` for NaN and the infinities.
     """
-    written = IN_C.get(f"{numbers.dtype.kind}{numbers.itemsize}")
+    written = _IN_C.get(f"{numbers.dtype.kind}{numbers.itemsize}")
     if native.library is None or written is None:
         return by_orjson(numbers, starts, stops)
     rows = NumberRows(numbers, starts, stops, written.dtype)

@@ -32,11 +32,11 @@ from verl_rollout_dump.storage.attempts import State
 
 logger = logging.getLogger(__name__)
 
-RESTARTS = 3
-OPENING_SECONDS = 120.0
+_RESTARTS = 3
+_OPENING_SECONDS = 120.0
 
 
-class WritingActor:
+class _WritingActor:
     """One writer, in a process of its own. One that Ray has started again opens its dump at its first part."""
 
     def __init__(self, config: DumpConfig, tokenizer: Any) -> None:
@@ -100,13 +100,13 @@ class RayDump:
         self._counters = DumpCounters(config.on_error)
         self._last_reports: list[DumpReport] = []
         self._seconds = float(config.writer.timeout_seconds)
-        self._actors = [start_actor(config, shard, tokenizer) for shard in range(config.writer.shards)]
-        answers = self._call_all("open", [()] * len(self._actors), OPENING_SECONDS)
+        self._actors = [_start_actor(config, shard, tokenizer) for shard in range(config.writer.shards)]
+        answers = self._call_all("open", [()] * len(self._actors), _OPENING_SECONDS)
         failed = next((answer for answer in answers if isinstance(answer, Exception)), None)
         if failed is not None:
             for actor in self._actors:
                 ray.kill(actor)
-            raise DumpError(f"a writing actor could not start: {cause_of(failed)}") from failed
+            raise DumpError(f"a writing actor could not start: {_cause_of(failed)}") from failed
         atexit.register(open_dumps.close_all)  # again, so that it runs before what Ray has registered
 
     @property
@@ -182,14 +182,14 @@ class RayDump:
         lost = [(answer, part) for answer, part in zip(answers, parts, strict=True) if isinstance(answer, Exception)]
         if lost:
             what = f"hand over (to {len(lost)} of {len(answers)} actors)"
-            records = sum(rollouts_of(part) for _, (part, _) in lost)
-            self._counters.note_failed(step, records, what, cause_of(lost[0][0]))
+            records = sum(_rollouts_of(part) for _, (part, _) in lost)
+            self._counters.note_failed(step, records, what, _cause_of(lost[0][0]))
 
     def _note_failures(self, what: str, method: str, arguments: list[tuple[Any, ...]], seconds: float) -> list[Any]:
         answers = self._call_all(method, arguments, seconds)
         for answer in answers:
             if isinstance(answer, Exception):
-                self._counters.note_fault(what, cause_of(answer))
+                self._counters.note_fault(what, _cause_of(answer))
         return answers
 
     def _call_all(self, method: str, arguments: list[tuple[Any, ...]], seconds: float) -> list[Any]:
@@ -199,22 +199,22 @@ class RayDump:
         """
         calls = [getattr(actor, method).remote(*given) for actor, given in zip(self._actors, arguments, strict=False)]
         ends = time.monotonic() + seconds + 5.0  # actors reach their own bound first, and say more
-        return [answer_of(call, ends - time.monotonic()) for call in calls]
+        return [_answer_of(call, ends - time.monotonic()) for call in calls]
 
 
-def start_actor(config: DumpConfig, shard: int, tokenizer: Any) -> Any:
+def _start_actor(config: DumpConfig, shard: int, tokenizer: Any) -> Any:
     """Start one actor, on the node that has the fewest."""
     own = replace(config, writer=replace(config.writer, mode=Mode.background, shard=shard))
-    options = {"num_cpus": 0, "max_restarts": RESTARTS, "scheduling_strategy": "SPREAD"}
-    return ray.remote(WritingActor).options(**options).remote(own, tokenizer)
+    options = {"num_cpus": 0, "max_restarts": _RESTARTS, "scheduling_strategy": "SPREAD"}
+    return ray.remote(_WritingActor).options(**options).remote(own, tokenizer)
 
 
-def rollouts_of(part: RolloutBatch | RolloutSource) -> int:
+def _rollouts_of(part: RolloutBatch | RolloutSource) -> int:
     """Return how many rollouts a part has."""
     return len(part) if isinstance(part, RolloutBatch) else len(part.uids)
 
 
-def answer_of(call: Any, seconds: float) -> Any:
+def _answer_of(call: Any, seconds: float) -> Any:
     """Return what a call gives, or the exception in its place."""
     try:
         return ray.get(call, timeout=max(0.0, seconds))
@@ -222,7 +222,7 @@ def answer_of(call: Any, seconds: float) -> Any:
         return error
 
 
-def cause_of(error: Exception) -> Exception:
+def _cause_of(error: Exception) -> Exception:
     """Return what an actor raised; Ray wraps it."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, Exception) else error

@@ -6,31 +6,31 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-Add = Callable[[Iterable[int]], int]
+_Add = Callable[[Iterable[int]], int]
 
 
 def _largest(counts: Iterable[int]) -> int:
     return max(counts, default=0)
 
 
-def _add_records(values: list[Any], add: Add) -> Any:
+def _add_records(values: list[Any], add: _Add) -> Any:
     return sum(values)
 
 
-def _add_steps(values: list[Any], add: Add) -> Any:
+def _add_steps(values: list[Any], add: _Add) -> Any:
     return add(values)
 
 
-def _join_steps(values: list[list[Any]], add: Add) -> list[Any]:
+def _join_steps(values: list[list[Any]], add: _Add) -> list[Any]:
     return DumpReport.joined_steps(values)
 
 
-def _add_kinds(values: list[dict[str, int]], add: Add) -> dict[str, int]:
+def _add_kinds(values: list[dict[str, int]], add: _Add) -> dict[str, int]:
     kinds = dict.fromkeys(kind for counts in values for kind in counts)
     return {kind: add(counts[kind] for counts in values if kind in counts) for kind in kinds}
 
 
-def _add_conversions(values: list[list[dict[str, Any]]], add: Add) -> list[dict[str, Any]]:
+def _add_conversions(values: list[list[dict[str, Any]]], add: _Add) -> list[dict[str, Any]]:
     merged: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in (entry for conversions in values for entry in conversions):
         key = tuple(value for name, value in entry.items() if name not in ("count", "first_record"))
@@ -40,7 +40,7 @@ def _add_conversions(values: list[list[dict[str, Any]]], add: Add) -> list[dict[
     return [merged[key] for key in sorted(merged, key=str)]
 
 
-def _join_types(values: list[dict[str, list[str]]], add: Add) -> dict[str, list[str]]:
+def _join_types(values: list[dict[str, list[str]]], add: _Add) -> dict[str, list[str]]:
     names = dict.fromkeys(name for types in values for name in types)
     return {name: sorted({kind for types in values for kind in types.get(name, ())}) for name in names}
 
@@ -50,12 +50,12 @@ def _step_order(step: Any) -> tuple[bool, Any]:
 
 
 # How reports are merged: what a field counts.
-STEPS = {"merge": _add_steps}
-RECORDS = {"merge": _add_records}
-STEP_NUMBERS = {"merge": _join_steps}
-KINDS = {"merge": _add_kinds}
-CONVERSIONS = {"merge": _add_conversions}
-TYPES = {"merge": _join_types}
+_STEPS = {"merge": _add_steps}
+_RECORDS = {"merge": _add_records}
+_STEP_NUMBERS = {"merge": _join_steps}
+_KINDS = {"merge": _add_kinds}
+_CONVERSIONS = {"merge": _add_conversions}
+_TYPES = {"merge": _join_types}
 MIXED = "mixed types"  # in `fields`: the columns that hold several JSON types
 
 
@@ -64,31 +64,31 @@ class DumpReport:
     """The counts of one attempt, over all its steps. A copy: it does not change when read."""
 
     # Steps whose file is in place, and what is in these files.
-    steps_written: int = field(default=0, metadata=STEPS)
-    records_written: int = field(default=0, metadata=RECORDS)
-    bytes_written: int = field(default=0, metadata=RECORDS)
+    steps_written: int = field(default=0, metadata=_STEPS)
+    records_written: int = field(default=0, metadata=_RECORDS)
+    bytes_written: int = field(default=0, metadata=_RECORDS)
     # Rollouts that are in no file, by reason.
-    padding_rows: int = field(default=0, metadata=RECORDS)
-    records_not_sampled: int = field(default=0, metadata=RECORDS)
-    records_dropped: int = field(default=0, metadata=RECORDS)
-    records_failed: int = field(default=0, metadata=RECORDS)
+    padding_rows: int = field(default=0, metadata=_RECORDS)
+    records_not_sampled: int = field(default=0, metadata=_RECORDS)
+    records_dropped: int = field(default=0, metadata=_RECORDS)
+    records_failed: int = field(default=0, metadata=_RECORDS)
     # Batches that made no file, by reason. A step that is no number stands as text.
-    empty_batches: int = field(default=0, metadata=STEPS)
-    steps_not_sampled: int = field(default=0, metadata=STEPS)
-    steps_dropped: list[Any] = field(default_factory=list, metadata=STEP_NUMBERS)
-    steps_failed: list[Any] = field(default_factory=list, metadata=STEP_NUMBERS)
+    empty_batches: int = field(default=0, metadata=_STEPS)
+    steps_not_sampled: int = field(default=0, metadata=_STEPS)
+    steps_dropped: list[Any] = field(default_factory=list, metadata=_STEP_NUMBERS)
+    steps_failed: list[Any] = field(default_factory=list, metadata=_STEP_NUMBERS)
     # Fields that did not go through as they were given: what happened -> how many times.
-    fields: dict[str, int] = field(default_factory=dict, metadata=KINDS)
+    fields: dict[str, int] = field(default_factory=dict, metadata=_KINDS)
     # Kinds of failure -> how many times; the first message of each kind is in the log.
-    failures: dict[str, int] = field(default_factory=dict, metadata=KINDS)
+    failures: dict[str, int] = field(default_factory=dict, metadata=_KINDS)
     # Every kind of conversion: field, path, type, rule, lossy, count, first_record.
-    conversions: list[dict[str, Any]] = field(default_factory=list, metadata=CONVERSIONS)
+    conversions: list[dict[str, Any]] = field(default_factory=list, metadata=_CONVERSIONS)
     # The JSON types that each column has held up to now, null left out.
-    column_types: dict[str, list[str]] = field(default_factory=dict, metadata=TYPES)
+    column_types: dict[str, list[str]] = field(default_factory=dict, metadata=_TYPES)
     # Steps that are safe on this machine and wait for a remote store.
-    steps_waiting_for_store: int = field(default=0, metadata=STEPS)
+    steps_waiting_for_store: int = field(default=0, metadata=_STEPS)
     # Seconds that the training thread waited: for room in the queue, and for the file under `on_error: raise`.
-    seconds_blocked: float = field(default=0.0, metadata=RECORDS)
+    seconds_blocked: float = field(default=0.0, metadata=_RECORDS)
 
     @property
     def written(self) -> int:
@@ -130,7 +130,7 @@ class DumpReport:
         return dict(vars(self))  # not asdict: a report is a copy already, and is written after every step
 
     @classmethod
-    def _merged(cls, reports: Sequence[DumpReport], add: Add) -> DumpReport:
+    def _merged(cls, reports: Sequence[DumpReport], add: _Add) -> DumpReport:
         values = {one.name: [getattr(report, one.name) for report in reports] for one in fields(cls)}
         merged = cls(**{one.name: one.metadata["merge"](values[one.name], add) for one in fields(cls)})
         mixed = [name for name, types in merged.column_types.items() if len(types) > 1]

@@ -26,7 +26,7 @@ from verl_rollout_dump.storage.attempts import State
 
 logger = logging.getLogger(__name__)
 
-GRACE_SECONDS = 20.0  # for writing after SIGTERM: most schedulers send SIGKILL after 30
+_GRACE_SECONDS = 20.0  # for writing after SIGTERM: most schedulers send SIGKILL after 30
 
 
 class Endable(Protocol):
@@ -39,7 +39,7 @@ class Endable(Protocol):
         """Flush, for at most `seconds`, and end the attempt; a second call does nothing."""
 
 
-class OpenDumps:
+class _OpenDumps:
     """The open dumps of this process."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class OpenDumps:
                 logger.exception("a dump could not be ended as the interpreter ends")
 
     def end_failed(self) -> None:
-        """End all dumps as failed, each within `GRACE_SECONDS`: the process is about to be killed."""
+        """End all dumps as failed, each within `_GRACE_SECONDS`: the process is about to be killed."""
         for dump in self._own():
             _end_failed(dump)
 
@@ -126,7 +126,7 @@ def _is_main_thread() -> bool:
 def _flush(dump: Endable) -> None:
     """Wait for a dump's steps; a failure is logged, since the process is about to end."""
     try:
-        dump.flush(GRACE_SECONDS)
+        dump.flush(_GRACE_SECONDS)
     except Exception:
         logger.exception("rollouts may be missing: SIGTERM came, and a dump could not be flushed")
 
@@ -134,9 +134,9 @@ def _flush(dump: Endable) -> None:
 def _end_failed(dump: Endable) -> None:
     """End a dump as failed; a failure is logged, since the process is about to end."""
     try:
-        dump.end("failed", GRACE_SECONDS)
+        dump.end("failed", _GRACE_SECONDS)
     except Exception:
         logger.exception("rollouts may be missing: the process is ended, and a dump could not be ended in time")
 
 
-open_dumps = OpenDumps()
+open_dumps = _OpenDumps()

@@ -16,11 +16,11 @@ from verl_rollout_dump.batch.host_copies import HostCopies
 from verl_rollout_dump.dump.token_rows import TokenRows, token_rows
 from verl_rollout_dump.serialization import ConversionReport, JsonValue, Serializer
 
-SAMPLED_VALUES = 8  # how many values of a list are looked at to estimate its size
-POINTER_BYTES = 8
+_SAMPLED_VALUES = 8  # how many values of a list are looked at to estimate its size
+_POINTER_BYTES = 8
 
 
-class StepRows(Protocol):
+class _StepRows(Protocol):
     """What a field needs to know of the step that it belongs to."""
 
     copies: HostCopies
@@ -39,7 +39,7 @@ class TokenField:
     name: str
     tokens: TokenRows
 
-    def resolve(self, step: StepRows, report: ConversionReport) -> TokenField:
+    def resolve(self, step: _StepRows, report: ConversionReport) -> TokenField:
         """Return the rows that are written."""
         return replace(self, tokens=self.tokens.take(step.rows))
 
@@ -72,7 +72,7 @@ class PendingTokenField:
     mask: DeferredRows
     kind: type[TokenField]
 
-    def resolve(self, step: StepRows, report: ConversionReport) -> TokenField:
+    def resolve(self, step: _StepRows, report: ConversionReport) -> TokenField:
         """Return the rows that are written. Raises `BatchError` if the mask does not fit."""
         tokens = token_rows(self.name, self.numbers, self.mask.value, step.copies.array)
         return self.kind(self.name, tokens).resolve(step, report)
@@ -95,7 +95,7 @@ class ValuesField:
     name: str
     values: Sequence[JsonValue]
 
-    def resolve(self, step: StepRows, report: ConversionReport) -> ValuesField:
+    def resolve(self, step: _StepRows, report: ConversionReport) -> ValuesField:
         """Return the field itself."""
         return self
 
@@ -112,7 +112,7 @@ class RepeatedField:
     name: str
     value: JsonValue
 
-    def resolve(self, step: StepRows, report: ConversionReport) -> ValuesField:
+    def resolve(self, step: _StepRows, report: ConversionReport) -> ValuesField:
         """Return the value once for each row that is written."""
         return ValuesField(self.name, [self.value] * len(step.kept))
 
@@ -130,7 +130,7 @@ class CopiedField:
     values: Any
     serializer: Serializer
 
-    def resolve(self, step: StepRows, report: ConversionReport) -> ValuesField:
+    def resolve(self, step: _StepRows, report: ConversionReport) -> ValuesField:
         """Convert the rows that are written. Raises `ConversionError` if the config asks for it."""
         chosen = take_rows(self.values, step.rows)
         return ValuesField(self.name, self.serializer.convert_column(self.name, chosen, report))
@@ -158,8 +158,8 @@ def _column_nbytes(values: Any) -> int:
         return int(values.nbytes)
     if not values:
         return 0
-    some = values[:: len(values) // SAMPLED_VALUES + 1]
-    return len(values) * (POINTER_BYTES + sum(map(_value_nbytes, some)) // len(some))
+    some = values[:: len(values) // _SAMPLED_VALUES + 1]
+    return len(values) * (_POINTER_BYTES + sum(map(_value_nbytes, some)) // len(some))
 
 
 def _value_nbytes(value: Any) -> int:

@@ -114,7 +114,7 @@ def are_token_ids(values: Any) -> bool:
     """
     if isinstance(values, DeferredRows):
         return False
-    kind = dtype_kind(values)
+    kind = _dtype_kind(values)
     if kind not in ("", "O"):
         return kind in "iu" and values.ndim == 2
     if kind == "" and not isinstance(values, (list, tuple)):
@@ -123,7 +123,7 @@ def are_token_ids(values: Any) -> bool:
     return "ids" in kinds and "other" not in kinds
 
 
-def dtype_kind(values: Any) -> str:
+def _dtype_kind(values: Any) -> str:
     """Return numpy's letter for the dtype of an array or tensor (`i`, `u`, `f`, `b`, `O`, ...); "" without a dtype."""
     dtype = getattr(values, "dtype", None)
     if dtype is None:
@@ -137,7 +137,7 @@ def _row_kind(row: Any) -> str:
     """Return what a row of a list is: "ids", "text" (or None), or "other"."""
     if row is None or isinstance(row, str):
         return "text"
-    kind = dtype_kind(row)
+    kind = _dtype_kind(row)
     if kind in ("i", "u"):
         return "ids"
     if kind not in ("", "O"):
@@ -161,12 +161,12 @@ def token_rows(name: str, values: Any, mask: Any, host: Callable[[Any], Numbers]
     `host` turns tensors into arrays. Raises `NotNumbersError` where rows hold something else, and `BatchError` where
     the mask is of another shape.
     """
-    if is_flat_jagged(values):
+    if _is_flat_jagged(values):
         return TokenRows(host(values.values()), offsets=host(values.offsets()))
     if getattr(values, "is_nested", False):
         values, mask = list(values.unbind()), None  # a jagged row is real throughout
-    if isinstance(values, (list, tuple)) or dtype_kind(values) == "O":
-        return listed_rows(name, list(values), mask)
+    if isinstance(values, (list, tuple)) or _dtype_kind(values) == "O":
+        return _listed_rows(name, list(values), mask)
     numbers = host(values)
     if numbers.ndim != 2 or numbers.dtype.kind not in "iufb":
         raise NotNumbersError(f"{name} is {numbers.dtype} of shape {numbers.shape}; expected numbers (n, length)")
@@ -178,7 +178,7 @@ def token_rows(name: str, values: Any, mask: Any, host: Callable[[Any], Numbers]
     return TokenRows(numbers, mask=host_mask)
 
 
-def listed_rows(name: str, values: list[Any], mask: Any) -> TokenRows:
+def _listed_rows(name: str, values: list[Any], mask: Any) -> TokenRows:
     """Read a list of rows, each by its own type; a row that is text or None becomes a literal.
 
     `mask` may be None, (n, length), or n rows as long as those of `values`. Raises as `token_rows`.
@@ -188,7 +188,7 @@ def listed_rows(name: str, values: list[Any], mask: Any) -> TokenRows:
     if len(masks) != len(values):
         raise BatchError(f"{name} has {len(values)} rows and its mask {len(masks)}; expected as many")
     rows = [
-        np.zeros(0, np.int64) if number in literals else masked(name, numbers_of(name, row), one)
+        np.zeros(0, np.int64) if number in literals else _masked(name, _numbers_of(name, row), one)
         for number, (row, one) in enumerate(zip(values, masks, strict=True))
     ]
     filled = [row for row in rows if row.size]
@@ -198,7 +198,7 @@ def listed_rows(name: str, values: list[Any], mask: Any) -> TokenRows:
     return TokenRows(np.concatenate(filled) if filled else np.zeros(0, np.int64), offsets=offsets, literals=literals)
 
 
-def numbers_of(name: str, row: Any) -> Numbers:
+def _numbers_of(name: str, row: Any) -> Numbers:
     """Return one row as a flat array: integers as int64, floats in their own type. Raises `NotNumbersError`."""
     numbers = on_host(row).reshape(-1)
     if numbers.dtype.kind in "iub":
@@ -210,7 +210,7 @@ def numbers_of(name: str, row: Any) -> Numbers:
     raise NotNumbersError(f"a row of {name} is {row!r:.80}; expected one number per token")
 
 
-def masked(name: str, row: Numbers, mask: Any) -> Numbers:
+def _masked(name: str, row: Numbers, mask: Any) -> Numbers:
     """Return the real part of a row. Raises `BatchError` where its mask has another length."""
     if mask is None:
         return row
@@ -220,7 +220,7 @@ def masked(name: str, row: Numbers, mask: Any) -> Numbers:
     return row[real[0] : real[-1] + 1] if real.size else row[:0]
 
 
-def is_flat_jagged(values: Any) -> bool:
+def _is_flat_jagged(values: Any) -> bool:
     """Return whether this is a jagged tensor (n, *) whose rows lie one after the other in memory."""
     is_jagged = getattr(values, "is_nested", False) and hasattr(values, "offsets")
     return is_jagged and values.ndim == 2 and values.lengths() is None and values.values().ndim == 1

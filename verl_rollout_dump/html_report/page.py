@@ -1,4 +1,4 @@
-"""The page: pieces of HTML. Every text from a dump goes through `escaped`."""
+"""The page: pieces of HTML. Every text from a dump goes through `_escaped`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from verl_rollout_dump.analysis.formatting import json_text, printable
 from verl_rollout_dump.reader import Record
 from verl_rollout_dump.reader.field_names import FieldNames
 
-LONGEST = 4000  # characters of a text
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-STYLE = """
+_LONGEST = 4000  # characters of a text
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_STYLE = """
 :root { color-scheme: light; }
 body { font: 15px/1.5 system-ui, sans-serif; color: #111827; background: #f9fafb; margin: 0 auto; max-width: 1100px;
        padding: 24px; }
@@ -27,7 +27,7 @@ summary { cursor: pointer; } pre { white-space: pre-wrap; overflow-wrap: anywher
 """
 
 
-def escaped(text: str, longest: int | None = LONGEST) -> str:
+def _escaped(text: str, longest: int | None = _LONGEST) -> str:
     """Return a text as HTML that only shows it; control characters become escapes."""
     return html.escape(printable(text, longest), quote=True)
 
@@ -36,9 +36,9 @@ def page(title: str, sections: Iterable[str]) -> Iterable[str]:
     """Yield the document in pieces."""
     yield (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escaped(title)}</title>\n<style>{STYLE}</style></head><body>\n"
+        f"<title>{_escaped(title)}</title>\n<style>{_STYLE}</style></head><body>\n"
     )
     for section in sections:
         yield section + "\n"
@@ -47,7 +47,7 @@ def page(title: str, sections: Iterable[str]) -> Iterable[str]:
 
 def heading(title: str, explanation: str = "") -> str:
     """Return the heading of a section."""
-    return f"<h2>{escaped(title)}</h2>" + (f"<p>{escaped(explanation)}</p>" if explanation else "")
+    return f"<h2>{_escaped(title)}</h2>" + (f"<p>{_escaped(explanation)}</p>" if explanation else "")
 
 
 def charts(images: Iterable[str]) -> str:
@@ -57,24 +57,24 @@ def charts(images: Iterable[str]) -> str:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; cells that are not numbers are aligned left."""
-    head = "".join(f"<th>{escaped(cell)}</th>" for cell in headings)
-    body = "".join(f"<tr>{''.join(map(table_cell, row))}</tr>" for row in rows)
+    head = "".join(f"<th>{_escaped(cell)}</th>" for cell in headings)
+    body = "".join(f"<tr>{''.join(map(_table_cell, row))}</tr>" for row in rows)
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
 
 
-def table_cell(text: str) -> str:
+def _table_cell(text: str) -> str:
     """Return a cell of a table."""
     is_number = text.lstrip("+-").replace(".", "", 1).replace("/", "").replace(" %", "").isdigit()
-    return f"<td{'' if is_number or not text else ' class=text'}>{escaped(text)}</td>"
+    return f"<td{'' if is_number or not text else ' class=text'}>{_escaped(text)}</td>"
 
 
 def record_details(title: str, record: Record, fields: FieldNames) -> str:
     """Return a record that opens on a click."""
     parts = [
-        f"<b>{label}</b><pre>{escaped(fields.text(record, role))}</pre>"
+        f"<b>{label}</b><pre>{_escaped(fields.text(record, role))}</pre>"
         for label, role in (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"))
         if fields.value(record, role) is not None
     ]
     extras = "\n".join(f"{name} = {json_text(value)}" for name, value in fields.extras(record).items())
-    parts += [f"<b>extras</b><pre>{escaped(extras)}</pre>"] if extras else []
-    return f"<details><summary>{escaped(title)}</summary>{''.join(parts)}</details>"
+    parts += [f"<b>extras</b><pre>{_escaped(extras)}</pre>"] if extras else []
+    return f"<details><summary>{_escaped(title)}</summary>{''.join(parts)}</details>"

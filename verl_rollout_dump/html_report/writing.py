@@ -26,15 +26,15 @@ from verl_rollout_dump.reader.parallel import OnProgress, ignore_progress
 from verl_rollout_dump.storage.atomic_files import replacing
 from verl_rollout_dump.storage.steps import format_steps
 
-EXTRAS_SHOWN = 24
-EXAMPLES = 5
-STEPS_IN_TABLE = 200
-GROUPS_SHOWN = 30
-SIGNAL = {True: "yes", False: "no", None: "null score"}
+_EXTRAS_SHOWN = 24
+_EXAMPLES = 5
+_STEPS_IN_TABLE = 200
+_GROUPS_SHOWN = 30
+_SIGNAL = {True: "yes", False: "no", None: "null score"}
 
 
 @dataclass
-class ReportSource:
+class _ReportSource:
     """A dump with its index, and the figures of its steps."""
 
     dump: Dump
@@ -51,34 +51,34 @@ def write_report(dump: Dump, target: Path, workers: int = 1, on_progress: OnProg
     if not target.absolute().parent.is_dir():
         raise DumpReadError(f"{target.parent} is not a directory; make it first")
     dump.make_index(workers, on_progress)
-    source = ReportSource(dump, list(step_stats(dump, None, workers, on_progress)))
+    source = _ReportSource(dump, list(step_stats(dump, None, workers, on_progress)))
     if not source.steps:
         raise DumpReadError(f"{dump.path} holds no records to report on")
     with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for piece in page(f"Rollouts of {dump.path.absolute().name}", sections(source)):
+        for piece in page(f"Rollouts of {dump.path.absolute().name}", _sections(source)):
             file.write(piece)
 
 
-def sections(source: ReportSource) -> Iterator[str]:
+def _sections(source: _ReportSource) -> Iterator[str]:
     """Yield the sections of the report."""
-    yield overview(source)
+    yield _overview(source)
     unknown = unknown_figures(source.stats)
     yield heading("Scores", unknown.get("score", ""))
     if "score" not in unknown:
-        yield charts([summary_of("score", source, [stats.score for stats in source.stats]), *distributions(source)])
+        yield charts([_summary_of("score", source, [stats.score for stats in source.stats]), *_distributions(source)])
     explanation = "Lengths are characters. In a group without signal all scores are equal."
     yield heading("Responses", unknown.get("response", explanation))
     if "response" not in unknown:
         lengths = [stats.response_length for stats in source.stats]
-        yield charts([summary_of("response length", source, lengths), shares_chart(source.stats)])
-    yield extras(source)
-    yield from examples(source)
-    yield changes(source)
-    yield groups(source)
-    yield steps_table(source)
+        yield charts([_summary_of("response length", source, lengths), shares_chart(source.stats)])
+    yield _extras(source)
+    yield from _examples(source)
+    yield _changes(source)
+    yield _groups(source)
+    yield _steps_table(source)
 
 
-def overview(source: ReportSource) -> str:
+def _overview(source: _ReportSource) -> str:
     """What was read."""
     dump, run = source.dump, source.dump.run or {}
     records = sum(stats.records for stats in source.stats)
@@ -89,39 +89,39 @@ def overview(source: ReportSource) -> str:
     return heading(title, told).replace("h2", "h1") + heading("", state).replace("<h2></h2>", "")
 
 
-def summary_of(title: str, source: ReportSource, figures: list[NumberSummary]) -> str:
+def _summary_of(title: str, source: _ReportSource, figures: list[NumberSummary]) -> str:
     """The curve of a column over the steps."""
     return summary_chart(title, [stats.step for stats in source.stats], figures)
 
 
-def distributions(source: ReportSource) -> Iterator[str]:
+def _distributions(source: _ReportSource) -> Iterator[str]:
     """How the scores are distributed in the first, the middle and the last step."""
     steps = source.steps
     for step in dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1])):
         yield histogram(f"scores of step {step}", source.dump.scores(step))
 
 
-def extras(source: ReportSource) -> str:
+def _extras(source: _ReportSource) -> str:
     """The curves of all numeric extras."""
     names = list(dict.fromkeys(name for stats in source.stats for name in stats.extras))
     if not names:
         return ""
     curves = [
-        summary_of(one_line(name, 60), source, [stats.extras.get(name, NumberSummary()) for stats in source.stats])
-        for name in names[:EXTRAS_SHOWN]
+        _summary_of(one_line(name, 60), source, [stats.extras.get(name, NumberSummary()) for stats in source.stats])
+        for name in names[:_EXTRAS_SHOWN]
     ]
-    more = f"{len(names) - EXTRAS_SHOWN} more are in `stats --csv`." if len(names) > EXTRAS_SHOWN else ""
+    more = f"{len(names) - _EXTRAS_SHOWN} more are in `stats --csv`." if len(names) > _EXTRAS_SHOWN else ""
     return heading("Extras", more) + charts(curves)
 
 
-def examples(source: ReportSource) -> Iterator[str]:
+def _examples(source: _ReportSource) -> Iterator[str]:
     """The best and the worst records of the last step."""
     last = source.steps[-1]
     if "score" in unknown_figures(source.stats):
         return
     for title, selection in (
-        ("Worst", Selection([last], worst=EXAMPLES)),
-        ("Best", Selection([last], best=EXAMPLES)),
+        ("Worst", Selection([last], worst=_EXAMPLES)),
+        ("Best", Selection([last], best=_EXAMPLES)),
     ):
         yield heading(f"{title} of step {last}")
         for row in selection.rows(source.dump):
@@ -130,7 +130,7 @@ def examples(source: ReportSource) -> Iterator[str]:
             yield record_details(f"{score}  index {row.index}  {shown}", row.record, source.dump.fields)
 
 
-def changes(source: ReportSource) -> str:
+def _changes(source: _ReportSource) -> str:
     """The prompts whose scores changed most between the first and the last third of the steps."""
     third = max(1, len(source.steps) // 3)
     early, late = source.steps[:third], source.steps[-third:]
@@ -138,13 +138,13 @@ def changes(source: ReportSource) -> str:
         return ""
     found = prompt_changes(scored_records(source.dump, early, "prompt"), scored_records(source.dump, late, "prompt"))
     told = f"Steps {format_steps(early)} against {format_steps(late)}: {len(found)} prompts are in both."
-    worse = [change for change in found if change.change < 0][:EXAMPLES]
-    better = [change for change in reversed(found) if change.change > 0][:EXAMPLES]
-    shown = "".join(changed(source.dump, change) for change in (*worse, *better))
+    worse = [change for change in found if change.change < 0][:_EXAMPLES]
+    better = [change for change in reversed(found) if change.change > 0][:_EXAMPLES]
+    shown = "".join(_changed(source.dump, change) for change in (*worse, *better))
     return heading("Prompts that changed most", told) + shown
 
 
-def changed(dump: Dump, change: PromptChange) -> str:
+def _changed(dump: Dump, change: PromptChange) -> str:
     """A prompt that changed, with its best response before and after."""
     before, after = (dump.raw_record(*place) for place in (change.place_before, change.place_after))
     record = {
@@ -158,7 +158,7 @@ def changed(dump: Dump, change: PromptChange) -> str:
     )
 
 
-def groups(source: ReportSource) -> str:
+def _groups(source: _ReportSource) -> str:
     """The groups of the last step."""
     last = source.steps[-1]
     found = [group for group in groups_of_step(source.dump, last) if len(group.indexes) > 1]
@@ -169,19 +169,19 @@ def groups(source: ReportSource) -> str:
         (
             str(group.indexes[0]),
             figure(group.mean),
-            SIGNAL[group.has_signal],
+            _SIGNAL[group.has_signal],
             " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:16]),
             one_line(source.dump.fields.text(source.dump.raw_record(last, group.indexes[0]), "prompt"), 100),
         )
-        for group in found[:GROUPS_SHOWN]
+        for group in found[:_GROUPS_SHOWN]
     ]
     told = f"{len(found)} groups, {silent} without signal."
     return heading(f"Groups of step {last}", told) + table(("index", "mean", "signal", "scores", "prompt"), rows)
 
 
-def steps_table(source: ReportSource) -> str:
+def _steps_table(source: _ReportSource) -> str:
     """The figures of the last steps."""
-    shown = source.stats[-STEPS_IN_TABLE:]
+    shown = source.stats[-_STEPS_IN_TABLE:]
     columns = shown_columns(shown)
     rows = [[column.text(stats) for column in columns] for stats in shown]
     return heading("Steps", legend(columns)) + table([column.heading for column in columns], rows)

@@ -18,14 +18,14 @@ from types import ModuleType
 
 logger = logging.getLogger(__name__)
 
-Action = Callable[[ModuleType], None]
+_Action = Callable[[ModuleType], None]
 
 
-class PostImportFinder(MetaPathFinder):
+class _PostImportFinder(MetaPathFinder):
     """Asks the other finders for a module, and wraps the loader of those that have registered actions."""
 
     def __init__(self) -> None:
-        self.actions: dict[str, list[Action]] = {}
+        self.actions: dict[str, list[_Action]] = {}
         self._searching = threading.local()
 
     def find_spec(
@@ -40,14 +40,14 @@ class PostImportFinder(MetaPathFinder):
         finally:
             self._searching.name = None
         if spec is not None and spec.loader is not None:
-            spec.loader = PostImportLoader(spec.loader, self)
+            spec.loader = _PostImportLoader(spec.loader, self)
         return spec
 
 
-class PostImportLoader(Loader):
+class _PostImportLoader(Loader):
     """Loads as the wrapped loader does, then runs the actions."""
 
-    def __init__(self, loader: Loader, finder: PostImportFinder) -> None:
+    def __init__(self, loader: Loader, finder: _PostImportFinder) -> None:
         self._loader = loader
         self._finder = finder
 
@@ -62,30 +62,30 @@ class PostImportLoader(Loader):
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         for action in self._finder.actions.pop(module.__name__, []):
-            run_action(action, module)
+            _run_action(action, module)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._loader, name)  # get_source, get_code, is_package: runpy and inspect ask for them
 
 
-_finder = PostImportFinder()
+_finder = _PostImportFinder()
 
 
-def when_imported(module_name: str, action: Action) -> None:
+def when_imported(module_name: str, action: _Action) -> None:
     """Call `action(module)` once, right after `module_name` has been imported; at once if it is already there.
 
     An action that raises is logged with its traceback at ERROR and does not break the import.
     """
     module = sys.modules.get(module_name)
     if module is not None and not getattr(module.__spec__, "_initializing", False):
-        run_action(action, module)
+        _run_action(action, module)
         return
     _finder.actions.setdefault(module_name, []).append(action)
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
 
 
-def run_action(action: Action, module: ModuleType) -> None:
+def _run_action(action: _Action, module: ModuleType) -> None:
     """Run one action. An exception is logged, because an import must not fail for it."""
     try:
         action(module)

@@ -31,13 +31,13 @@ Text = npt.NDArray[np.uint8]
 HEAD, SPLIT, COMPLETES_SEPARATOR = 14, 1, 2
 PIECE = np.dtype([("head", f"V{HEAD}"), ("length", "u1"), ("marks", "u1")])
 
-ADDRESS, COUNT = ctypes.c_void_p, ctypes.c_int64
-ROWS = [ADDRESS, COUNT, ADDRESS, ADDRESS, COUNT]  # numbers, stride, starts, stops, rows
-ARGUMENTS = {
-    "join_rows": [*ROWS, ADDRESS, COUNT, ADDRESS, ADDRESS, ADDRESS, COUNT, ADDRESS, ADDRESS],
-    "write_integers": [*ROWS, ADDRESS, COUNT, ADDRESS],
-    "write_floats": [*ROWS, ADDRESS, ADDRESS, COUNT, ADDRESS],
-    "nonzero_bounds": [ADDRESS, COUNT, COUNT, COUNT, ADDRESS, ADDRESS],
+_ADDRESS, _COUNT = ctypes.c_void_p, ctypes.c_int64
+_ROWS = [_ADDRESS, _COUNT, _ADDRESS, _ADDRESS, _COUNT]  # numbers, stride, starts, stops, rows
+_ARGUMENTS = {
+    "join_rows": [*_ROWS, _ADDRESS, _COUNT, _ADDRESS, _ADDRESS, _ADDRESS, _COUNT, _ADDRESS, _ADDRESS],
+    "write_integers": [*_ROWS, _ADDRESS, _COUNT, _ADDRESS],
+    "write_floats": [*_ROWS, _ADDRESS, _ADDRESS, _COUNT, _ADDRESS],
+    "nonzero_bounds": [_ADDRESS, _COUNT, _COUNT, _COUNT, _ADDRESS, _ADDRESS],
 }
 
 # Text for which a buffer has room: at least, since memory that is not written to costs nothing, and at most, since for
@@ -52,17 +52,17 @@ def load() -> ctypes.CDLL | None:
     for path in (Path(__file__).with_name("library" + suffix) for suffix in EXTENSION_SUFFIXES):
         if path.exists():
             try:
-                return declared(ctypes.CDLL(str(path)))
+                return _declared(ctypes.CDLL(str(path)))
             except OSError as error:
                 logger.warning("%s cannot be loaded (%s); numpy does its work, more slowly", path, error)
     return None
 
 
-def declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     """Declare the arguments and results of the functions to ctypes."""
-    for name, arguments in ARGUMENTS.items():
+    for name, arguments in _ARGUMENTS.items():
         function = getattr(loaded, name)
-        function.argtypes, function.restype = arguments, COUNT
+        function.argtypes, function.restype = arguments, _COUNT
     return loaded
 
 
@@ -77,7 +77,7 @@ class NumberRows:
     """Parts of the rows of an array (n, length): `numbers[i, starts[i]:stops[i]]`, as the C loops read them."""
 
     def __init__(self, numbers: Numbers, starts: Numbers, stops: Numbers, dtype: npt.DTypeLike) -> None:
-        self.numbers = with_contiguous_rows(numbers.astype(dtype, copy=False))
+        self.numbers = _with_contiguous_rows(numbers.astype(dtype, copy=False))
         self.starts, self.stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(stops, np.int64)
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class NumberRows:
         return numbers.ctypes.data, stride, starts.ctypes.data, stops.ctypes.data, len(starts)
 
 
-def with_contiguous_rows(array: Numbers) -> Numbers:
+def _with_contiguous_rows(array: Numbers) -> Numbers:
     """Return an (n, length) array whose layout C can read: adjacent numbers, rows at a multiple of them."""
     is_walkable = array.flags.aligned and (array.shape[1] < 2 or array.strides[1] == array.itemsize)
     return array if is_walkable and array.strides[0] % array.itemsize == 0 else np.array(array, order="C")
@@ -140,10 +140,10 @@ def join_rows(
 
 
 # `struct scale` of floats.c.
-SCALE = np.dtype([("power", "u8"), ("half", "u8", 2), ("exponent", "i4"), ("shift", "i4")])
+_SCALE = np.dtype([("power", "u8"), ("half", "u8", 2), ("exponent", "i4"), ("shift", "i4")])
 
 
-def scale_of(unit: Fraction, q: int) -> tuple[int, tuple[int, int], int, int]:
+def _scale_of(unit: Fraction, q: int) -> tuple[int, tuple[int, int], int, int]:
     """Return how multiples of 2^q become decimals: in units of the largest power of ten not above `unit`."""
     exponent = math.floor(math.log10(unit))  # exact: no `unit` is near a power of ten but 1, which is one
     inverse = Fraction(10) ** -exponent
@@ -154,14 +154,14 @@ def scale_of(unit: Fraction, q: int) -> tuple[int, tuple[int, int], int, int]:
 
 
 @functools.cache
-def scales() -> npt.NDArray[np.void]:
+def _scales() -> npt.NDArray[np.void]:
     """Return the scale of each exponent of a float32, by its eight bits; then those of powers of two.
 
     The neighbour below a power of two is only half as far away.
     """
     exponents = [max(bits, 1) - 150 for bits in range(256)]
     units = [(distance * Fraction(2) ** q, q) for distance in (Fraction(1), Fraction(3, 4)) for q in exponents]
-    return np.array([scale_of(unit, q) for unit, q in units], SCALE)
+    return np.array([_scale_of(unit, q) for unit, q in units], _SCALE)
 
 
 def write_integers(lib: ctypes.CDLL, rows: NumberRows, first: int, text: Text, ends: Integers) -> int:
@@ -175,7 +175,7 @@ def write_floats(lib: ctypes.CDLL, rows: NumberRows, first: int, text: Text, end
     Raises `NotFinite` for NaN and the infinities.
     """
     places = text.ctypes.data, text.size, ends.ctypes.data
-    done = int(lib.write_floats(*rows.arguments(first), scales().ctypes.data, *places))
+    done = int(lib.write_floats(*rows.arguments(first), _scales().ctypes.data, *places))
     if done < 0:
         raise NotFinite
     return done
@@ -186,7 +186,7 @@ def nonzero_bounds(lib: ctypes.CDLL, mask: Numbers) -> tuple[Integers, Integers]
 
     The mask holds integers or bools.
     """
-    mask = with_contiguous_rows(mask)
+    mask = _with_contiguous_rows(mask)
     n, length = mask.shape
     starts, stops, size = np.empty(n, np.int64), np.empty(n, np.int64), mask.itemsize
     lib.nonzero_bounds(mask.ctypes.data, mask.strides[0], length * size, n, starts.ctypes.data, stops.ctypes.data)

@@ -26,10 +26,10 @@ from verl_rollout_dump.serialization import decode_markers
 if TYPE_CHECKING:
     import pyarrow
 
-ROWS_PER_BATCH = 2048
+_ROWS_PER_BATCH = 2048
 BYTES_PER_BATCH = 8 << 20  # of lines; a single longer line is a batch of its own
 _EXACT_IN_FLOAT = 2**53
-Convert = Callable[[Any], Any]
+_Convert = Callable[[Any], Any]
 
 
 class TableSource(Protocol):
@@ -44,10 +44,10 @@ class TableSource(Protocol):
         ...
 
 
-class ColumnPlan:
+class _ColumnPlan:
     """How the values of a column become Arrow: the type, and a function for stored values (None: as they are)."""
 
-    def __init__(self, kind: pyarrow.DataType, convert: Convert | None = None) -> None:
+    def __init__(self, kind: pyarrow.DataType, convert: _Convert | None = None) -> None:
         self.type = kind
         self.convert = convert
 
@@ -56,7 +56,7 @@ class ColumnPlan:
 class ArrowSchema:
     """The columns of a table. `as_text` names the columns and parts (dots, `[]`) whose values are JSON text."""
 
-    columns: dict[str, ColumnPlan] = field(default_factory=dict)
+    columns: dict[str, _ColumnPlan] = field(default_factory=dict)
     as_text: list[str] = field(default_factory=list)
 
     @property
@@ -77,12 +77,12 @@ class SchemaPlanner:
     def __init__(self) -> None:
         self._arrow = require("pyarrow", "a table of Arrow")
         self._as_text: list[str] = []
-        self._rules: dict[frozenset[Kind], Callable[[ValueType, str], ColumnPlan | None]] = {
-            frozenset(): lambda kind, path: ColumnPlan(self._arrow.string()),
-            frozenset((Kind.BOOLEAN,)): lambda kind, path: ColumnPlan(self._arrow.bool_()),
-            frozenset((Kind.TEXT,)): lambda kind, path: ColumnPlan(self._arrow.string()),
-            frozenset((Kind.BYTES,)): lambda kind, path: ColumnPlan(self._arrow.binary()),
-            frozenset((Kind.NUMBER,)): lambda kind, path: ColumnPlan(self._arrow.float64()),
+        self._rules: dict[frozenset[Kind], Callable[[ValueType, str], _ColumnPlan | None]] = {
+            frozenset(): lambda kind, path: _ColumnPlan(self._arrow.string()),
+            frozenset((Kind.BOOLEAN,)): lambda kind, path: _ColumnPlan(self._arrow.bool_()),
+            frozenset((Kind.TEXT,)): lambda kind, path: _ColumnPlan(self._arrow.string()),
+            frozenset((Kind.BYTES,)): lambda kind, path: _ColumnPlan(self._arrow.binary()),
+            frozenset((Kind.NUMBER,)): lambda kind, path: _ColumnPlan(self._arrow.float64()),
             frozenset((Kind.INTEGER,)): self._integer,
             frozenset((Kind.INTEGER, Kind.NUMBER)): self._number,
             frozenset((Kind.LIST,)): self._list,
@@ -98,39 +98,39 @@ class SchemaPlanner:
         """Return whether an object's fields can be the fields of a struct; else the object becomes JSON text."""
         return bool(names)
 
-    def _column(self, kind: ValueType, path: str) -> ColumnPlan:
+    def _column(self, kind: ValueType, path: str) -> _ColumnPlan:
         rule = self._rules.get(frozenset(kind.kinds))
         plan = rule(kind, path) if rule else None
         if plan is None:
             self._as_text.append(path)
-            return ColumnPlan(self._arrow.string(), json_text)
+            return _ColumnPlan(self._arrow.string(), _json_text)
         if kind.has_markers:
             plan.convert = _after_decoding(plan.convert)
         return plan
 
-    def _integer(self, kind: ValueType, path: str) -> ColumnPlan | None:
+    def _integer(self, kind: ValueType, path: str) -> _ColumnPlan | None:
         if kind.low >= -(2**63) and kind.high < 2**63:
-            return ColumnPlan(self._arrow.int64())
-        return ColumnPlan(self._arrow.uint64()) if kind.low >= 0 and kind.high < 2**64 else None
+            return _ColumnPlan(self._arrow.int64())
+        return _ColumnPlan(self._arrow.uint64()) if kind.low >= 0 and kind.high < 2**64 else None
 
-    def _number(self, kind: ValueType, path: str) -> ColumnPlan | None:
+    def _number(self, kind: ValueType, path: str) -> _ColumnPlan | None:
         is_exact = max(-kind.low, kind.high) <= _EXACT_IN_FLOAT
-        return ColumnPlan(self._arrow.float64(), _float) if is_exact else None
+        return _ColumnPlan(self._arrow.float64(), _float) if is_exact else None
 
-    def _list(self, kind: ValueType, path: str) -> ColumnPlan:
+    def _list(self, kind: ValueType, path: str) -> _ColumnPlan:
         items = self._column(kind.items or ValueType(), f"{path}[]")
-        return ColumnPlan(self._arrow.list_(items.type), items.convert and _for_items(items.convert))
+        return _ColumnPlan(self._arrow.list_(items.type), items.convert and _for_items(items.convert))
 
-    def _object(self, kind: ValueType, path: str) -> ColumnPlan | None:
+    def _object(self, kind: ValueType, path: str) -> _ColumnPlan | None:
         if kind.has_too_many_fields or not self.has_usable_names(list(kind.fields)):
             return None
         plans = {name: self._column(inner, f"{path}.{name}") for name, inner in kind.fields.items()}
         converts = {name: plan.convert for name, plan in plans.items() if plan.convert is not None}
         struct = self._arrow.struct([(name, plan.type) for name, plan in plans.items()])
-        return ColumnPlan(struct, _for_fields(converts) if converts else None)
+        return _ColumnPlan(struct, _for_fields(converts) if converts else None)
 
 
-def json_text(value: Any) -> str | None:
+def _json_text(value: Any) -> str | None:
     """Return a stored value as JSON text; None for null. NaN and infinities are written as Python writes them."""
     return None if value is None else exact_json(value).decode()
 
@@ -139,11 +139,11 @@ def _float(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _for_items(convert: Convert) -> Convert:
+def _for_items(convert: _Convert) -> _Convert:
     return lambda value: None if value is None else [convert(item) for item in value]
 
 
-def _for_fields(converts: dict[str, Convert]) -> Convert:
+def _for_fields(converts: dict[str, _Convert]) -> _Convert:
     def convert_fields(value: Any) -> Any:
         if value is None:
             return None
@@ -152,7 +152,7 @@ def _for_fields(converts: dict[str, Convert]) -> Convert:
     return convert_fields
 
 
-def _after_decoding(convert: Convert | None) -> Convert:
+def _after_decoding(convert: _Convert | None) -> _Convert:
     def decode(value: Any) -> Any:
         decoded = decode_markers(value) if isinstance(value, dict) and is_marker(value) else value
         return decoded if convert is None else convert(decoded)
@@ -161,10 +161,10 @@ def _after_decoding(convert: Convert | None) -> Convert:
 
 
 def arrow_batches(source: TableSource, schema: ArrowSchema) -> Iterator[pyarrow.RecordBatch]:
-    """Stream the records as batches of at most `ROWS_PER_BATCH` rows and about `BYTES_PER_BATCH` bytes of lines."""
+    """Stream the records as batches of at most `_ROWS_PER_BATCH` rows and about `BYTES_PER_BATCH` bytes of lines."""
     require("pyarrow", "a table of Arrow")
     for records in record_batches(source.rows()):
-        yield arrow_batch(records, schema)
+        yield _arrow_batch(records, schema)
 
 
 def record_batches(rows: Iterator[Row]) -> Iterator[list[Record]]:
@@ -174,21 +174,21 @@ def record_batches(rows: Iterator[Row]) -> Iterator[list[Record]]:
     for row in rows:
         records.append(row.record)
         size += row.size
-        if len(records) >= ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
+        if len(records) >= _ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
             yield records
             records, size = [], 0
     if records:
         yield records
 
 
-def arrow_batch(records: list[Record], schema: ArrowSchema) -> pyarrow.RecordBatch:
+def _arrow_batch(records: list[Record], schema: ArrowSchema) -> pyarrow.RecordBatch:
     """Return records as one batch."""
     pyarrow = require("pyarrow", "a table of Arrow")
     arrays = [column_array(records, name, plan) for name, plan in schema.columns.items()]
     return pyarrow.RecordBatch.from_arrays(arrays, schema=schema.schema)
 
 
-def column_array(records: list[Record], name: str, plan: ColumnPlan) -> pyarrow.Array:
+def column_array(records: list[Record], name: str, plan: _ColumnPlan) -> pyarrow.Array:
     """Return the values of a column, null where a record lacks it."""
     pyarrow = require("pyarrow", "a table of Arrow")
     values = [record.get(name) for record in records]

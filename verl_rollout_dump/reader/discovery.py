@@ -16,12 +16,12 @@ from verl_rollout_dump.storage.step_files import (
     shard_folders,
 )
 
-DEEPEST = 6
-IGNORED_FOLDERS = (SUPERSEDED_FOLDER, SHARDS_FOLDER, "node_modules", "__pycache__")
-OVERRIDES = Path(".hydra") / "overrides.yaml"
+_DEEPEST = 6
+_IGNORED_FOLDERS = (SUPERSEDED_FOLDER, SHARDS_FOLDER, "node_modules", "__pycache__")
+_OVERRIDES = Path(".hydra") / "overrides.yaml"
 
 
-def is_dump(folder: Path) -> bool:
+def _is_dump(folder: Path) -> bool:
     """Return whether a folder holds step files, folders of steps with files, or one of our `run.json` files."""
     names = [entry.name for entry in os.scandir(folder) if entry.is_file()]
     if RUN_RECORD in names or any(name.endswith(READABLE_SUFFIXES) for name in names):
@@ -33,26 +33,26 @@ def find_dumps(root: Path) -> list[Path]:
     """Return the dumps in a folder and below it, sorted by path. Raises `DumpReadError` if there are none."""
     if not root.is_dir():
         raise DumpReadError(f"{root} is not a directory")
-    found = sorted(dumps_under(root, 0))
+    found = sorted(_dumps_under(root, 0))
     if not found:
-        raise DumpReadError(f"{root}: no dump was found in this folder or in the {DEEPEST} levels of folders below it")
+        raise DumpReadError(f"{root}: no dump was found in this folder or in the {_DEEPEST} levels of folders below it")
     return found
 
 
-def dumps_under(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield the dumps in a folder and below it, down to `DEEPEST` levels."""
-    if is_dump(folder):
+def _dumps_under(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield the dumps in a folder and below it, down to `_DEEPEST` levels."""
+    if _is_dump(folder):
         yield folder
-    if depth == DEEPEST:
+    if depth == _DEEPEST:
         return
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False) and not _is_ignored(entry.name):
-            yield from dumps_under(Path(entry.path), depth + 1)
+            yield from _dumps_under(Path(entry.path), depth + 1)
 
 
 def _is_ignored(name: str) -> bool:
     """Return whether a folder holds no dump of its own: hidden, known, or the folder of a step."""
-    return name.startswith(".") or name in IGNORED_FOLDERS or step_of_folder(name) is not None
+    return name.startswith(".") or name in _IGNORED_FOLDERS or step_of_folder(name) is not None
 
 
 def overrides_of(dump: Path, root: Path) -> list[str]:
@@ -60,7 +60,7 @@ def overrides_of(dump: Path, root: Path) -> list[str]:
     from omegaconf import OmegaConf
 
     for folder in (dump, *dump.parents):
-        file = folder / OVERRIDES
+        file = folder / _OVERRIDES
         if file.is_file():
             return [str(override) for override in OmegaConf.load(file)]
         if folder == root:

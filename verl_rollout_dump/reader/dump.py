@@ -167,7 +167,7 @@ class Dump:
                 return Place(file.path, offset, length)
             before += len(rows)
         if not before:
-            raise DumpReadError(f"{self.path} has no step {step}. Steps: {shown_steps(self.steps)}")
+            raise DumpReadError(f"{self.path} has no step {step}. Steps: {_shown_steps(self.steps)}")
         raise DumpReadError(f"step {step} has {before} records, so the index is 0 to {before - 1}, not {index}")
 
     def column(self, step: int, name: str) -> NDArray[Any]:
@@ -231,7 +231,7 @@ class Dump:
         return frames.to_datasets(self)
 
 
-def shown_steps(steps: list[int]) -> str:
+def _shown_steps(steps: list[int]) -> str:
     """Return steps as ranges for an error message, at most 200 characters."""
     from verl_rollout_dump.storage.steps import format_steps
 

@@ -84,7 +84,7 @@ class DumpIndex:
             for name in {*names, "step"} - {"index"}
         }
         if "index" in names:
-            found["index"] = index_in_group(found["step"])
+            found["index"] = _index_in_group(found["step"])
         return {name: found[name] for name in names}
 
     def groups(self, step: int) -> NDArray[np.uint64]:
@@ -108,7 +108,7 @@ class DumpIndex:
         return built
 
 
-def index_in_group(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def _index_in_group(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return for each element how many equal elements stand before it."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]

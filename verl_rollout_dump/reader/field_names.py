@@ -28,7 +28,7 @@ import orjson
 
 from verl_rollout_dump.reader.messages import is_messages, messages_text
 
-Fields = Mapping[str, Any]
+_Fields = Mapping[str, Any]
 ROLES: Final[dict[str, tuple[str, ...]]] = {
     "prompt": ("input", "prompt", "question"),
     "response": ("output", "completion", "response", "generated_text"),
@@ -37,12 +37,12 @@ ROLES: Final[dict[str, tuple[str, ...]]] = {
     "uid": ("uid", "prompt_id", "group_id", "group_index", "example_id"),
 }
 ROLLOUT_OF_PROMPT: Final = re.compile(r"_\d+_\d+$")  # what `ROLLOUT_UIDS` adds to the uid of the prompt
-SCORES_IN_OBJECT: Final = ("score", "reward", "total")
+_SCORES_IN_OBJECT: Final = ("score", "reward", "total")
 _NO_EXTRAS = ("step", "request_id")
 ABSENT: Final = object()
 
 
-def look_up(record: Fields, path: tuple[str, ...]) -> Any:
+def look_up(record: _Fields, path: tuple[str, ...]) -> Any:
     """Return a field by its path: as one key with dots, else part by part into nested objects; `ABSENT` without it."""
     whole = path[0] if len(path) == 1 else ".".join(path)
     if whole in record:
@@ -75,7 +75,7 @@ class FieldNames:
         given = {"prompt": self.prompt, "response": self.response, "score": self.score, "uid": self.group}
         return {role: name for role, name in given.items() if name is not None}
 
-    def find(self, record: Fields, role: str) -> Any:
+    def find(self, record: _Fields, role: str) -> Any:
         """Return the value of a role (a key of `ROLES`) in a record, `ABSENT` if no field has the role."""
         if role in self.chosen:
             return look_up(record, tuple(self.chosen[role].split(".")))
@@ -85,23 +85,23 @@ class FieldNames:
         infer = _INFERRED.get(role)
         return ABSENT if infer is None else infer(record)
 
-    def value(self, record: Fields, role: str) -> Any:
+    def value(self, record: _Fields, role: str) -> Any:
         """Return the value of a role in a record, None if no field has the role."""
         value = self.find(record, role)
         return None if value is ABSENT else value
 
-    def text(self, record: Fields, role: str) -> str:
+    def text(self, record: _Fields, role: str) -> str:
         """Return the value of a role as text: messages rendered, other values as JSON, "" for None."""
         return text_of_value(self.value(record, role))
 
-    def score_of(self, record: Fields) -> float | None:
+    def score_of(self, record: _Fields) -> float | None:
         """Return the score of a record, None if it is not a number. A bool counts as 0 or 1."""
         value = self.value(record, "score")
         if isinstance(value, dict):
-            value = next((value[name] for name in SCORES_IN_OBJECT if name in value), None)
+            value = next((value[name] for name in _SCORES_IN_OBJECT if name in value), None)
         return float(value) if isinstance(value, (int, float)) else None
 
-    def group_of(self, record: Fields) -> str | None:
+    def group_of(self, record: _Fields) -> str | None:
         """Return what the rollouts of one prompt share by the chosen group field or the uid; None without one."""
         value = self.value(record, "uid")
         if value is None:
@@ -109,7 +109,7 @@ class FieldNames:
         text = text_of_value(value)
         return ROLLOUT_OF_PROMPT.sub("", text) if self.has_rollout_uids and self.group is None else text
 
-    def extras(self, record: Fields) -> dict[str, Any]:
+    def extras(self, record: _Fields) -> dict[str, Any]:
         """Return the fields without a role: what the reward function added."""
         taken = fields_with_roles(self, tuple(record))
         return {name: value for name, value in record.items() if name not in taken}
@@ -141,12 +141,12 @@ def fields_with_roles(fields: FieldNames, keys: tuple[str, ...]) -> frozenset[st
 
 def _inferred_key(role: str, keys: tuple[str, ...]) -> str | None:
     if role == "score":
-        return only_reward_column(keys)
+        return _only_reward_column(keys)
     return "messages" if role in ("prompt", "response") and "messages" in keys else None
 
 
 @lru_cache(maxsize=1024)
-def only_reward_column(keys: tuple[str, ...]) -> str | None:
+def _only_reward_column(keys: tuple[str, ...]) -> str | None:
     """Return the one column between `completion` and `advantage` in TRL's table of completions, else None."""
     if "completion" not in keys or "advantage" not in keys:
         return None
@@ -154,12 +154,12 @@ def only_reward_column(keys: tuple[str, ...]) -> str | None:
     return between[0] if len(between) == 1 else None
 
 
-def _only_reward(record: Fields) -> Any:
-    name = only_reward_column(tuple(record))
+def _only_reward(record: _Fields) -> Any:
+    name = _only_reward_column(tuple(record))
     return ABSENT if name is None else record[name]
 
 
-def _split_messages(record: Fields) -> tuple[Any, Any]:
+def _split_messages(record: _Fields) -> tuple[Any, Any]:
     messages: Any = record.get("messages")
     if not is_messages(messages):
         return ABSENT, ABSENT
@@ -168,7 +168,7 @@ def _split_messages(record: Fields) -> tuple[Any, Any]:
     return messages[:-1] or ABSENT, messages[-1:]
 
 
-_INFERRED: dict[str, Callable[[Fields], Any]] = {
+_INFERRED: dict[str, Callable[[_Fields], Any]] = {
     "score": _only_reward,
     "prompt": lambda record: _split_messages(record)[0],
     "response": lambda record: _split_messages(record)[1],

@@ -19,10 +19,10 @@ from verl_rollout_dump.storage.lineage import history_of, lineage_parts, superse
 from verl_rollout_dump.storage.run_record import ROLLOUT_UIDS
 from verl_rollout_dump.storage.step_files import READABLE_SUFFIXES, RUN_RECORD, files_by_step, shard_folders
 
-LAST_NUMBER = re.compile(r"(\d+)[^\d]*\Z")
-STEP_FOLDER = re.compile(r"(?:global_)?step[_-]?(\d+)", re.IGNORECASE)
-TRAINED_PREFIXES = ("train", "effective")  # file names in a step's folder, of prime-rl
-EVALUATION_PREFIXES = ("eval", "val")
+_LAST_NUMBER = re.compile(r"(\d+)[^\d]*\Z")
+_STEP_FOLDER = re.compile(r"(?:global_)?step[_-]?(\d+)", re.IGNORECASE)
+_TRAINED_PREFIXES = ("train", "effective")  # file names in a step's folder, of prime-rl
+_EVALUATION_PREFIXES = ("eval", "val")
 
 
 class DumpFile(NamedTuple):
@@ -35,7 +35,7 @@ class DumpFile(NamedTuple):
 def step_of_name(name: str) -> int | None:
     """Return the step in the name of a file, or None."""
     suffix = next((suffix for suffix in READABLE_SUFFIXES if name.endswith(suffix)), None)
-    match = LAST_NUMBER.search(name.removesuffix(suffix)) if suffix else None
+    match = _LAST_NUMBER.search(name.removesuffix(suffix)) if suffix else None
     return int(match[1]) if match else None
 
 
@@ -58,10 +58,10 @@ def dump_files(path: Path) -> list[DumpFile]:
         what = "does not exist" if not path.exists() else "is not a directory"
         raise DumpReadError(f"{path} {what}: it is not a directory with a dump (the DIR of trainer.rollout_data_dir)")
     files = _own_files(path) if run_records_of(path) else _foreign_files(path)
-    return sorted(files, key=order_of_file)
+    return sorted(files, key=_order_of_file)
 
 
-def order_of_file(file: DumpFile) -> tuple[bool, int, str]:
+def _order_of_file(file: DumpFile) -> tuple[bool, int, str]:
     """Return the sort key of a file: its step, files without a step last."""
     return file.step is None, file.step or 0, str(file.path)
 
@@ -107,7 +107,7 @@ def _data_files(directory: Path) -> list[Path]:
 
 def step_of_folder(name: str) -> int | None:
     """Return the step of a folder such as `step_12` or `global_step_12`, or None."""
-    match = STEP_FOLDER.fullmatch(name)
+    match = _STEP_FOLDER.fullmatch(name)
     return int(match[1]) if match else None
 
 
@@ -124,10 +124,10 @@ def step_folders(directory: Path) -> list[tuple[Path, int]]:
 def _rollouts_in(folder: Path) -> list[Path]:
     """Return the files of a step's folder that hold what the step trained on: not those of an evaluation."""
     files = _data_files(folder)
-    for prefix in TRAINED_PREFIXES:
+    for prefix in _TRAINED_PREFIXES:
         if trained := [path for path in files if path.name.startswith(prefix)]:
             return trained
-    return [path for path in files if not path.name.startswith(EVALUATION_PREFIXES)] or files
+    return [path for path in files if not path.name.startswith(_EVALUATION_PREFIXES)] or files
 
 
 def run_records_of(directory: Path) -> list[Path]:
@@ -144,7 +144,7 @@ def read_run_record(directory: Path) -> dict[str, Any] | None:
 
 def read_run_records(directory: Path) -> list[dict[str, Any]]:
     """Return the contents of the `run.json` files of all writers. Raises `DumpReadError` if one is not JSON."""
-    return [content for path in run_records_of(directory) if isinstance(content := read_json(path), dict)]
+    return [content for path in run_records_of(directory) if isinstance(content := _read_json(path), dict)]
 
 
 def has_rollout_uids(directory: Path) -> bool:
@@ -156,7 +156,7 @@ def has_rollout_uids(directory: Path) -> bool:
     return any(record.get("uid_form") == ROLLOUT_UIDS for record in records)
 
 
-def read_json(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     """Return the content of a JSON file. Raises `DumpReadError` if it is not JSON."""
     try:
         return orjson.loads(path.read_bytes())

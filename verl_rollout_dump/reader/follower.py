@@ -23,7 +23,7 @@ from verl_rollout_dump.storage.step_files import STEP_SUFFIX
 
 
 @dataclass
-class Position:
+class _Position:
     """How far a file has been read. `offset` and `size` are in bytes, `changed` in ns."""
 
     inode: int
@@ -39,7 +39,7 @@ class Follower:
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path).expanduser()
-        self._positions: dict[Path, Position] = {}
+        self._positions: dict[Path, _Position] = {}
 
     def skip_existing(self) -> None:
         """Skip the records that exist now."""
@@ -57,13 +57,13 @@ class Follower:
                 continue
             position = self._positions.get(file.path)
             if position is None or position.inode != status.st_ino or status.st_size < position.size:
-                position = self._positions[file.path] = Position(status.st_ino)
+                position = self._positions[file.path] = _Position(status.st_ino)
             if (status.st_size, status.st_mtime_ns) != (position.size, position.changed):
-                yield from read_new(file, position)
+                yield from _read_new(file, position)
                 position.size, position.changed = status.st_size, status.st_mtime_ns
 
 
-def read_new(file: DumpFile, position: Position) -> Iterator[Row]:
+def _read_new(file: DumpFile, position: _Position) -> Iterator[Row]:
     """Yield the records after a position, and advance it."""
     with open_stream(file.path) as stream:
         skip(stream, position.offset) if file.path.suffix != STEP_SUFFIX else stream.seek(position.offset)

@@ -29,8 +29,8 @@ COLUMNS: dict[str, type[np.generic]] = {
     "prompt_group": np.uint64,  # a hash; 0: no field is a prompt
 }
 NO_STEP = -1
-LARGEST_STEP = 2**62
-PROBLEMS_KEPT = 100  # per file; all are counted
+_LARGEST_STEP = 2**62
+_PROBLEMS_KEPT = 100  # per file; all are counted
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class FileIndex:
         return np.flatnonzero(self.columns["step"] == step)
 
 
-class IndexRows:
+class _IndexRows:
     """Builds an index record by record."""
 
     def __init__(self, fields: FieldNames = DEFAULT_FIELDS) -> None:
@@ -73,8 +73,8 @@ class IndexRows:
             line.length,
             step,
             math.nan if score is None else score,
-            0 if uid is None else short_hash(uid),
-            0 if prompt is ABSENT else short_hash(text_of_value(prompt)),
+            0 if uid is None else _short_hash(uid),
+            0 if prompt is ABSENT else _short_hash(text_of_value(prompt)),
         )
         for column, value in zip(self._values.values(), values, strict=True):
             column.append(value)
@@ -82,7 +82,7 @@ class IndexRows:
     def add_problem(self, problem: Problem) -> None:
         """Count a line that is not a record, and keep it if it is one of the first."""
         self.problem_count += 1
-        if len(self.problems) < PROBLEMS_KEPT:
+        if len(self.problems) < _PROBLEMS_KEPT:
             self.problems.append(problem)
 
     def finish(self) -> FileIndex:
@@ -91,7 +91,7 @@ class IndexRows:
         return FileIndex(columns, self.problems, self.problem_count)
 
 
-def short_hash(text: str) -> int:
+def _short_hash(text: str) -> int:
     """Return a 64-bit hash of a text, the same in every process."""
     return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
@@ -103,14 +103,14 @@ def step_of_record(record: Record, file: DumpFile) -> int:
     own = record.get("step")
     if isinstance(own, str) and own.isdecimal():  # TRL writes the step as text
         own = float(own)
-    if not isinstance(own, (int, float)) or not 0 <= own < LARGEST_STEP:  # also false for NaN
+    if not isinstance(own, (int, float)) or not 0 <= own < _LARGEST_STEP:  # also false for NaN
         return NO_STEP
     return int(own)
 
 
 def index_file(file: DumpFile, longest_line: int = LONGEST_LINE, fields: FieldNames = DEFAULT_FIELDS) -> FileIndex:
     """Read a whole file and return its index. Raises `DumpReadError` if it cannot be opened."""
-    rows = IndexRows(fields)
+    rows = _IndexRows(fields)
     line = Line(0, 0, -1, b"", True)
     with open_stream(file.path) as stream:
         try:
@@ -128,14 +128,14 @@ def index_file(file: DumpFile, longest_line: int = LONGEST_LINE, fields: FieldNa
 
 def index_files(files: list[DumpFile], fields: FieldNames = DEFAULT_FIELDS) -> list[FileIndex]:
     """Index several files; one that cannot be opened gives an empty index with a problem."""
-    return [index_or_problem(file, fields) for file in files]
+    return [_index_or_problem(file, fields) for file in files]
 
 
-def index_or_problem(file: DumpFile, fields: FieldNames) -> FileIndex:
+def _index_or_problem(file: DumpFile, fields: FieldNames) -> FileIndex:
     """Index a file; if it cannot be opened, return an empty index with a problem."""
     try:
         return index_file(file, fields=fields)
     except DumpReadError as error:
-        rows = IndexRows()
+        rows = _IndexRows()
         rows.add_problem(Problem(file.path, 0, 0, UNREADABLE, str(error)))
         return rows.finish()

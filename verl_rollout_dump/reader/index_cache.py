@@ -22,7 +22,7 @@ from verl_rollout_dump.reader.index import COLUMNS, FileIndex
 from verl_rollout_dump.storage.atomic_files import make_folder, replacing
 from verl_rollout_dump.storage.step_files import INDEX_CACHE, cache_folder
 
-FORMAT = 2
+_FORMAT = 2
 WORTH_KEEPING = 16 << 20  # bytes of files; indexing less takes under 0.1 s
 
 Key = tuple[str, int, int]
@@ -35,12 +35,12 @@ class IndexCache:
         self._dump = dump if dump.is_dir() else dump.parent
         self._prefix = os.path.join(self._dump, "")
         self._fields = repr(fields)
-        name = index_name(fields)
+        name = _index_name(fields)
         self._entries: dict[Key, FileIndex] = {}
-        self._places = [self._dump / name, cache_place(self._dump) / name]
+        self._places = [self._dump / name, _cache_place(self._dump) / name]
         self._unsaved = 0  # bytes of files whose indexes are not stored yet
         for place in self._places:
-            self._entries |= load(place, self._dump, self._fields)
+            self._entries |= _load(place, self._dump, self._fields)
 
     def key(self, path: Path) -> Key:
         """Return the key of the current content of a file; one of its own for a file that no longer exists."""
@@ -67,7 +67,7 @@ class IndexCache:
             return None
         entries = {key: index for key, index in dict(self._entries).items() if self._is_current(key)}
         for place in self._places:
-            if write(place, entries, self._fields):
+            if _write(place, entries, self._fields):
                 self._unsaved = 0
                 return place
         return None
@@ -76,7 +76,7 @@ class IndexCache:
         return key[1] >= 0 and self.key(self._dump / key[0]) == key
 
 
-def index_name(fields: FieldNames) -> str:
+def _index_name(fields: FieldNames) -> str:
     """Return the name of the index file: its scores and groups depend on the chosen fields."""
     if not fields.chosen:
         return INDEX_CACHE
@@ -84,16 +84,16 @@ def index_name(fields: FieldNames) -> str:
     return f"{stem}-{blake2b(repr(fields.chosen).encode(), digest_size=4).hexdigest()}{suffix}"
 
 
-def cache_place(dump: Path) -> Path:
+def _cache_place(dump: Path) -> Path:
     """Return the folder for the index files of a dump whose own folder is not writable."""
     name = blake2b(os.fsencode(dump.absolute()), digest_size=12).hexdigest()
     return cache_folder() / name
 
 
-def write(place: Path, entries: dict[Key, FileIndex], fields: str) -> bool:
+def _write(place: Path, entries: dict[Key, FileIndex], fields: str) -> bool:
     """Write the index file atomically; return False if the place is not writable.
 
-    `fields` describes the field names that the index was built with: `load` accepts no others.
+    `fields` describes the field names that the index was built with: `_load` accepts no others.
     """
     table = [
         {
@@ -104,7 +104,7 @@ def write(place: Path, entries: dict[Key, FileIndex], fields: str) -> bool:
         }
         for key, index in entries.items()
     ]
-    header = orjson.dumps({"format": FORMAT, "fields": fields, "files": table})
+    header = orjson.dumps({"format": _FORMAT, "fields": fields, "files": table})
     arrays: dict[str, Any] = {
         name: np.concatenate([index.columns[name] for index in entries.values()] or [np.array([], dtype)])
         for name, dtype in COLUMNS.items()
@@ -119,19 +119,19 @@ def write(place: Path, entries: dict[Key, FileIndex], fields: str) -> bool:
     return True
 
 
-def load(place: Path, dump: Path, fields: str) -> dict[Key, FileIndex]:
+def _load(place: Path, dump: Path, fields: str) -> dict[Key, FileIndex]:
     """Read an index file; {} if it is missing, damaged or of another format: it is then built again."""
     try:
         with np.load(place, allow_pickle=False) as archive:
             header = orjson.loads(archive["header"].tobytes())
             columns = {name: archive[name].astype(dtype, copy=False) for name, dtype in COLUMNS.items()}
-        is_valid = (header.get("format"), header.get("fields")) == (FORMAT, fields)
-        return entries_of(header, columns, dump) if is_valid else {}
+        is_valid = (header.get("format"), header.get("fields")) == (_FORMAT, fields)
+        return _entries_of(header, columns, dump) if is_valid else {}
     except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile):
         return {}
 
 
-def entries_of(header: dict[str, Any], columns: dict[str, Any], dump: Path) -> dict[Key, FileIndex]:
+def _entries_of(header: dict[str, Any], columns: dict[str, Any], dump: Path) -> dict[Key, FileIndex]:
     """Split the concatenated columns into those of each file. Raises ValueError if the lengths do not match."""
     entries: dict[Key, FileIndex] = {}
     start = 0

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 from verl_rollout_dump.reader.streams import BLOCK
 
 LONGEST_LINE = 256 << 20  # bytes
-BEGINNING = 200  # bytes kept of a line that is too long
+_BEGINNING = 200  # bytes kept of a line that is too long
 BOM = b"\xef\xbb\xbf"
 
 
@@ -31,7 +31,7 @@ class Line(NamedTuple):
         return self.length > len(self.data)
 
 
-class PendingLine:
+class _PendingLine:
     """The pieces of a line whose end has not been read yet."""
 
     def __init__(self, longest: int) -> None:
@@ -44,7 +44,7 @@ class PendingLine:
         self.length += len(piece)
         self._pieces.append(piece)
         if self.length > self._longest:
-            self._pieces = [b"".join(self._pieces)[:BEGINNING]]
+            self._pieces = [b"".join(self._pieces)[:_BEGINNING]]
 
     def take(self) -> tuple[bytes, int]:
         """Return the data and the full length in bytes, and start the next line."""
@@ -56,7 +56,7 @@ class PendingLine:
 def read_lines(file: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[Line]:
     """Yield the lines of a stream from its position on; the last one may lack its line feed."""
     number, offset = 1, 0
-    pending = PendingLine(longest)
+    pending = _PendingLine(longest)
     while block := file.read(BLOCK):
         parts = block.split(b"\n")
         rest = parts.pop()

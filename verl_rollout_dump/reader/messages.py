@@ -27,11 +27,11 @@ def _is_message(value: Any) -> bool:
 def messages_text(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return messages as text: of one message its body, of several each body below its role."""
     if len(messages) == 1:
-        return message_body(messages[0])
-    return "\n".join(f"{message.get('role') or ''}\n{message_body(message)}" for message in messages)
+        return _message_body(messages[0])
+    return "\n".join(f"{message.get('role') or ''}\n{_message_body(message)}" for message in messages)
 
 
-def message_body(message: Mapping[str, Any]) -> str:
+def _message_body(message: Mapping[str, Any]) -> str:
     """Return reasoning, content and tool calls of a message, each on lines of its own; "" if it has none."""
     return "\n".join(_pieces(message))
 
@@ -39,15 +39,15 @@ def message_body(message: Mapping[str, Any]) -> str:
 def _pieces(message: Mapping[str, Any]) -> Iterator[str]:
     for name in _REASONING:
         if message.get(name):
-            yield f"<think>{content_text(message[name])}</think>"
-    content = content_text(message.get("content"))
+            yield f"<think>{_content_text(message[name])}</think>"
+    content = _content_text(message.get("content"))
     if content:
         yield content
     for call in message.get("tool_calls") or ():
         yield f"[tool call] {_call_text(call)}"
 
 
-def content_text(content: Any) -> str:
+def _content_text(content: Any) -> str:
     """Return the content of a message as text: a text itself, the parts of a list joined, "" for null."""
     if content is None:
         return ""
@@ -60,11 +60,11 @@ def _part_text(part: Any) -> str:
     if isinstance(part, Mapping):
         text = part.get("text")
         return text if isinstance(text, str) else f"[{part.get('type') or 'part'}]"
-    return content_text(part)
+    return _content_text(part)
 
 
 def _call_text(call: Any) -> str:
     function = call.get("function", call) if isinstance(call, Mapping) else call
     if not isinstance(function, Mapping):
-        return content_text(function)
-    return f"{function.get('name') or ''}({content_text(function.get('arguments'))})"
+        return _content_text(function)
+    return f"{function.get('name') or ''}({_content_text(function.get('arguments'))})"

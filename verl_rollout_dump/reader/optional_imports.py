@@ -8,7 +8,7 @@ from typing import Any
 from verl_rollout_dump.reader.errors import MissingPackageError
 
 # module -> name of its package, where the two differ
-PACKAGES = {"vl_convert": "vl-convert-python"}
+_PACKAGES = {"vl_convert": "vl-convert-python"}
 
 
 def require(module: str, purpose: str) -> Any:
@@ -19,4 +19,4 @@ def require(module: str, purpose: str) -> Any:
         top = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
             raise  # the package is installed, but one of its own imports fails
-        raise MissingPackageError(PACKAGES.get(top, top), purpose) from error
+        raise MissingPackageError(_PACKAGES.get(top, top), purpose) from error

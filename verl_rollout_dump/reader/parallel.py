@@ -14,10 +14,10 @@ from typing import NamedTuple, TypeVar
 
 from verl_rollout_dump.reader.files import DumpFile
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 WORTH_PROCESSES = 64 << 20  # bytes; for less, starting processes takes longer than the work
 TASK_SIZE = 16 << 20  # bytes of small files that form one task
-TASK_FILES = 2000
+_TASK_FILES = 2000
 OnProgress = Callable[[int], None]  # called with the bytes processed since the last call
 
 
@@ -33,21 +33,21 @@ def size_of(file: DumpFile) -> int:
         return 0
 
 
-class Task(NamedTuple):
+class _Task(NamedTuple):
     """Files that are processed together, and the size of each in bytes."""
 
     files: list[DumpFile]
     sizes: list[int]
 
 
-def tasks_of(files: Sequence[DumpFile]) -> list[Task]:
+def tasks_of(files: Sequence[DumpFile]) -> list[_Task]:
     """Split a list of files into tasks. Files of one step stay together."""
-    tasks: list[Task] = []
+    tasks: list[_Task] = []
     size = 0
     for file in files:
         same_step = bool(tasks) and tasks[-1].files[-1].step == file.step  # None: any step, so such files form one task
-        if not tasks or ((size >= TASK_SIZE or len(tasks[-1].files) >= TASK_FILES) and not same_step):
-            tasks.append(Task([], []))
+        if not tasks or ((size >= TASK_SIZE or len(tasks[-1].files) >= _TASK_FILES) and not same_step):
+            tasks.append(_Task([], []))
             size = 0
         tasks[-1].files.append(file)
         tasks[-1].sizes.append(size_of(file))
@@ -56,11 +56,11 @@ def tasks_of(files: Sequence[DumpFile]) -> list[Task]:
 
 
 def for_files(
-    work: Callable[[list[DumpFile]], Result],
+    work: Callable[[list[DumpFile]], _Result],
     files: Sequence[DumpFile],
     workers: int = 1,
     on_progress: OnProgress = ignore_progress,
-) -> Iterator[Result]:
+) -> Iterator[_Result]:
     """Yield what `work` returns for each task (a list of files), in order.
 
     With several workers and large files, processes are started: `work` must be importable by name, and a script that

@@ -16,8 +16,8 @@ from verl_rollout_dump.reader.lines import BOM, Line
 from verl_rollout_dump.serialization.text import repair_text
 
 Record = dict[str, Any]
-LONGEST_INTEGER = 20  # characters of a 64-bit integer
-SHOWN = 80  # bytes of a bad line in messages
+_LONGEST_INTEGER = 20  # characters of a 64-bit integer
+_SHOWN = 80  # bytes of a bad line in messages
 
 
 def parse_line(data: bytes) -> Any:
@@ -25,35 +25,35 @@ def parse_line(data: bytes) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
-        return parse_leniently(data)
+        return _parse_leniently(data)
 
 
-def parse_leniently(data: bytes) -> Any:
+def _parse_leniently(data: bytes) -> Any:
     """Parse JSON that is not strict, as Python's json does. Raises ValueError if it is not JSON at all."""
     text = data.removeprefix(BOM).decode("utf-8", "replace")
     try:
-        value = json.loads(text, parse_int=integer_of)
+        value = json.loads(text, parse_int=_integer_of)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    return with_valid_text(value)
+    return _with_valid_text(value)
 
 
-def integer_of(digits: str) -> int | float:
+def _integer_of(digits: str) -> int | float:
     """Return an integer, or a float beyond 64 bits, as the strict parser does."""
-    if len(digits) > LONGEST_INTEGER:
+    if len(digits) > _LONGEST_INTEGER:
         return float(digits)
     value = int(digits)
     return value if -(2**63) <= value < 2**64 else float(value)
 
 
-def with_valid_text(value: Any) -> Any:
+def _with_valid_text(value: Any) -> Any:
     """Return a value with all its texts repaired to valid UTF-8."""
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, list):
-        return [with_valid_text(item) for item in value]
+        return [_with_valid_text(item) for item in value]
     if isinstance(value, dict):
-        return {repair_text(key): with_valid_text(item) for key, item in value.items()}
+        return {repair_text(key): _with_valid_text(item) for key, item in value.items()}
     return value
 
 
@@ -70,7 +70,7 @@ def record_of(line: Line) -> Record | str | None:
         if not line.data.strip(b" \t\r" + BOM):
             return None
         try:
-            value = parse_leniently(line.data)
+            value = _parse_leniently(line.data)
         except ValueError:
             return NOT_JSON if line.is_ended else TORN
     return value if isinstance(value, dict) else NOT_AN_OBJECT
@@ -78,4 +78,4 @@ def record_of(line: Line) -> Record | str | None:
 
 def excerpt(data: bytes) -> str:
     """Return the beginning of a bad line, escaped for messages."""
-    return ascii(data[:SHOWN].decode("utf-8", "replace"))
+    return ascii(data[:_SHOWN].decode("utf-8", "replace"))

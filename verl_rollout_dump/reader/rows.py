@@ -30,7 +30,7 @@ class Row:
     size: int = 0  # bytes of the line
 
 
-OnUnreadable = Callable[[DumpFile, int], None]  # called with a file and the number of a line that is not a record
+_OnUnreadable = Callable[[DumpFile, int], None]  # called with a file and the number of a line that is not a record
 
 
 def _ignore_unreadable(file: DumpFile, line: int) -> None:
@@ -40,7 +40,7 @@ def _ignore_unreadable(file: DumpFile, line: int) -> None:
 def read_rows(
     files: Sequence[DumpFile],
     steps: Collection[int] | None = None,
-    on_unreadable: OnUnreadable = _ignore_unreadable,
+    on_unreadable: _OnUnreadable = _ignore_unreadable,
 ) -> Iterator[Row]:
     """Yield the readable records of files, of some steps or all.
 
@@ -58,7 +58,7 @@ def read_rows(
             counts[step] += 1
 
 
-def _records_of(file: DumpFile, on_unreadable: OnUnreadable) -> Iterator[tuple[Line, Record]]:
+def _records_of(file: DumpFile, on_unreadable: _OnUnreadable) -> Iterator[tuple[Line, Record]]:
     number = 0
     try:
         with open_stream(file.path) as stream:

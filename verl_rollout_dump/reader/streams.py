@@ -1,6 +1,6 @@
 """Open a file of a dump as a stream of JSON lines: plain or compressed, or the rows of a Parquet file.
 
-Compressions are in storage/compression.py. To add another kind of file, add a function and a row in `OPENERS`.
+Compressions are in storage/compression.py. To add another kind of file, add a function and a row in `_OPENERS`.
 Errors inside a stream are `DumpReadError`.
 """
 
@@ -22,10 +22,10 @@ from verl_rollout_dump.storage.compression import CODECS, Codec, Plain
 from verl_rollout_dump.storage.step_files import PARQUET_SUFFIX, STEP_SUFFIX
 
 BLOCK = 4 << 20  # bytes read at a time
-ROWS_PER_READ = 256
+_ROWS_PER_READ = 256
 
 
-class CompressedStream(io.RawIOBase):
+class _CompressedStream(io.RawIOBase):
     """A compressed stream that raises `DumpReadError` for broken compression."""
 
     def __init__(self, path: Path, file: BinaryIO, faults: tuple[type[Exception], ...]) -> None:
@@ -50,7 +50,7 @@ class CompressedStream(io.RawIOBase):
         super().close()
 
 
-class GeneratedStream(io.RawIOBase):
+class _GeneratedStream(io.RawIOBase):
     """A stream over an iterator of bytes."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
@@ -73,29 +73,29 @@ class GeneratedStream(io.RawIOBase):
         return len(part)
 
 
-def open_compressed(codec: type[Codec], path: Path) -> BinaryIO:
+def _open_compressed(codec: type[Codec], path: Path) -> BinaryIO:
     """Open a compressed file. Raises `MissingPackageError`."""
     if codec.package:
         require(codec.package, f"reading {path.name}")
-    return io.BufferedReader(CompressedStream(path, codec.open(path), codec.faults()), BLOCK)
+    return io.BufferedReader(_CompressedStream(path, codec.open(path), codec.faults()), BLOCK)
 
 
-def open_parquet(path: Path) -> BinaryIO:
+def _open_parquet(path: Path) -> BinaryIO:
     """Open a Parquet file, such as TRL's completions, as JSON lines. Raises `MissingPackageError`."""
     parquet = require("pyarrow.parquet", f"reading {path.name}")
     try:
         file = parquet.ParquetFile(path)
     except require("pyarrow", "reading Parquet").ArrowInvalid as error:
         raise DumpReadError(f"{path} is not a Parquet file: {error}") from error
-    return io.BufferedReader(GeneratedStream(parquet_lines(file)), BLOCK)
+    return io.BufferedReader(_GeneratedStream(_parquet_lines(file)), BLOCK)
 
 
-def parquet_lines(file: Any) -> Iterator[bytes]:
-    """Yield the rows of a Parquet file as JSON lines, `ROWS_PER_READ` at a time.
+def _parquet_lines(file: Any) -> Iterator[bytes]:
+    """Yield the rows of a Parquet file as JSON lines, `_ROWS_PER_READ` at a time.
 
     Bytes become `$bytes` markers and decimals numbers; NaN and infinities stay what they are, as Python writes them.
     """
-    for batch in file.iter_batches(batch_size=ROWS_PER_READ):
+    for batch in file.iter_batches(batch_size=_ROWS_PER_READ):
         yield b"".join(exact_json(row, _json_of_parquet) + b"\n" for row in batch.to_pylist())
 
 
@@ -108,18 +108,18 @@ def _json_of_parquet(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
-OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
+_OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
     STEP_SUFFIX: Plain.open,
-    **{codec.suffix: partial(open_compressed, codec) for codec in CODECS.values() if codec.suffix},
-    PARQUET_SUFFIX: open_parquet,
+    **{codec.suffix: partial(_open_compressed, codec) for codec in CODECS.values() if codec.suffix},
+    PARQUET_SUFFIX: _open_parquet,
 }
 
 
 def open_stream(path: Path) -> BinaryIO:
     """Open a file of a dump by its suffix. Raises `DumpReadError` if it cannot be opened or the suffix is unknown."""
-    opener = OPENERS.get(path.suffix)
+    opener = _OPENERS.get(path.suffix)
     if opener is None:
-        raise DumpReadError(f"{path}: unknown suffix {path.suffix!r}. Supported: {', '.join(OPENERS)}")
+        raise DumpReadError(f"{path}: unknown suffix {path.suffix!r}. Supported: {', '.join(_OPENERS)}")
     try:
         return opener(path)
     except OSError as error:

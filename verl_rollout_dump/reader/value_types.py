@@ -17,8 +17,8 @@ from verl_rollout_dump.reader.parsing import Record
 from verl_rollout_dump.reader.rows import read_rows
 from verl_rollout_dump.serialization import decode_markers
 
-DEEPEST = 32  # nested lists and objects; what is deeper counts as `Kind.OTHER`
-MOST_FIELDS = 1000  # of an object; one with more is a mapping of data, which has no fixed fields
+_DEEPEST = 32  # nested lists and objects; what is deeper counts as `Kind.OTHER`
+_MOST_FIELDS = 1000  # of an object; one with more is a mapping of data, which has no fixed fields
 
 
 class Kind(Enum):
@@ -31,7 +31,7 @@ class Kind(Enum):
     BYTES = "bytes"
     LIST = "list"
     OBJECT = "object"
-    OTHER = "other"  # a complex number, or nesting beyond `DEEPEST`
+    OTHER = "other"  # a complex number, or nesting beyond `_DEEPEST`
 
 
 _KINDS: dict[type, Kind] = {
@@ -64,7 +64,7 @@ class ValueType:
     @property
     def has_too_many_fields(self) -> bool:
         """Whether objects have more fields than a table can hold."""
-        return len(self.fields) > MOST_FIELDS
+        return len(self.fields) > _MOST_FIELDS
 
     def add(self, value: Any, depth: int = 0) -> None:
         """Add a stored value."""
@@ -73,7 +73,7 @@ class ValueType:
         if type(value) is dict and is_marker(value):
             self.has_markers = True
             value = decode_markers(value)
-        kind = _KINDS.get(type(value), Kind.OTHER) if depth < DEEPEST else Kind.OTHER
+        kind = _KINDS.get(type(value), Kind.OTHER) if depth < _DEEPEST else Kind.OTHER
         self.kinds.add(kind)
         if kind is Kind.INTEGER:
             self._add_range(value, value)
@@ -111,10 +111,10 @@ class ValueType:
         if other.items is not None:
             self.items = self.items or ValueType()
             self.items.merge(other.items)
-        merge_types(self.fields, other.fields)
+        _merge_types(self.fields, other.fields)
 
 
-Columns = dict[str, ValueType]  # the columns of a table, in the order of their first appearance
+_Columns = dict[str, ValueType]  # the columns of a table, in the order of their first appearance
 
 
 def is_marker(value: dict[str, Any]) -> bool:
@@ -122,17 +122,17 @@ def is_marker(value: dict[str, Any]) -> bool:
     return len(value) == 1 and next(iter(value)).startswith("$")
 
 
-def merge_types(columns: Columns, others: Columns) -> None:
+def _merge_types(columns: _Columns, others: _Columns) -> None:
     """Add the types of other columns to columns."""
     for name, kind in others.items():
         columns.setdefault(name, ValueType()).merge(kind)
 
 
-class ColumnTypes:
+class _ColumnTypes:
     """Collects the types of the columns of records. Few values are inspected, since most records share a few shapes."""
 
     def __init__(self) -> None:
-        self.columns: Columns = {}
+        self.columns: _Columns = {}
         self._shapes: dict[tuple[Any, ...], tuple[str, ...]] = {}
 
     def add(self, record: Record) -> None:
@@ -153,14 +153,14 @@ class ColumnTypes:
 class DumpTypes(NamedTuple):
     """The types of the columns of a dump, whether some record lacks `step`, and the unreadable lines met."""
 
-    columns: Columns
+    columns: _Columns
     lacks_step: bool
     unreadable: list[tuple[DumpFile, int]]
 
 
-def types_of_files(files: Sequence[DumpFile]) -> DumpTypes:
+def _types_of_files(files: Sequence[DumpFile]) -> DumpTypes:
     """Read files and return the types of their columns. Raises `DumpReadError` for a file that cannot be read."""
-    types, lacks_step = ColumnTypes(), False
+    types, lacks_step = _ColumnTypes(), False
     unreadable: list[tuple[DumpFile, int]] = []
     for row in read_rows(files, None, lambda file, line: unreadable.append((file, line))):
         types.add(row.record)
@@ -170,11 +170,11 @@ def types_of_files(files: Sequence[DumpFile]) -> DumpTypes:
 
 def types_of_dump(files: Sequence[DumpFile], workers: int, on_progress: OnProgress) -> DumpTypes:
     """Read all files, in several processes if they are large, and return the types of their columns."""
-    columns: Columns = {}
+    columns: _Columns = {}
     lacks_step = False
     unreadable: list[tuple[DumpFile, int]] = []
-    for part in for_files(types_of_files, files, workers, on_progress):
-        merge_types(columns, part.columns)
+    for part in for_files(_types_of_files, files, workers, on_progress):
+        _merge_types(columns, part.columns)
         lacks_step = lacks_step or part.lacks_step
         unreadable += part.unreadable
     return DumpTypes(columns, lacks_step, unreadable)

@@ -24,28 +24,28 @@ NUMBER_KINDS = frozenset("biufc")
 
 def numbers(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return an array (any shape; dtype bool, integer, float or complex) as nested lists of numbers."""
-    return BY_KIND[array.dtype.kind](context, array, node, name, record_of)
+    return _BY_KIND[array.dtype.kind](context, array, node, name, record_of)
 
 
-def exact(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+def _exact(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return bools or integers: numpy has none beyond 64 bits."""
     return array.tolist()  # type: ignore[no-any-return]
 
 
-def floats(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+def _floats(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return floats; NaN and the infinities are replaced and counted."""
     finite = np.isfinite(array)
-    shortest = SHORTEST.get(array.dtype.itemsize)
+    shortest = _SHORTEST.get(array.dtype.itemsize)
     if shortest is None:
-        return longdoubles(context, array, node, name, record_of)
+        return _longdoubles(context, array, node, name, record_of)
     if finite.all():
         return shortest(array)  # type: ignore[no-any-return]
     flat: list[Any] = shortest(np.where(finite, array, array.dtype.type(0)).ravel())
-    replace_non_finite(context, flat, array, ~finite, node, name, record_of)
+    _replace_non_finite(context, flat, array, ~finite, node, name, record_of)
     return nested(flat, array.shape)  # type: ignore[no-any-return]
 
 
-def replace_non_finite(
+def _replace_non_finite(
     context: Context, flat: list[Any], array: np.ndarray, where: np.ndarray, node: Node, name: str, record_of: RecordOf
 ) -> None:
     """Replace in `flat` the numbers of `array` that are not finite."""
@@ -56,20 +56,20 @@ def replace_non_finite(
     context.record = record
 
 
-def doubles(array: np.ndarray) -> Any:
+def _doubles(array: np.ndarray) -> Any:
     """Return float64 as nested lists."""
     return array.tolist()
 
 
-def shortest_singles(array: np.ndarray) -> Any:
+def _shortest_singles(array: np.ndarray) -> Any:
     """Return float32 as nested lists of the shortest doubles, as orjson prints them."""
     native = np.ascontiguousarray(array, dtype=np.float32).reshape(array.shape)
     if not native.size or not native.ndim:
-        return native.tolist() if native.ndim else shortest_singles(native.reshape(1))[0]
+        return native.tolist() if native.ndim else _shortest_singles(native.reshape(1))[0]
     return orjson.loads(orjson.dumps(native, option=orjson.OPT_SERIALIZE_NUMPY))
 
 
-def shortest_halves(array: np.ndarray) -> Any:
+def _shortest_halves(array: np.ndarray) -> Any:
     """Return float16 as nested lists of the shortest doubles; each bit pattern is formatted once."""
     bits = np.ascontiguousarray(array, dtype=np.float16).view(np.uint16)
     patterns, places = np.unique(bits, return_inverse=True)
@@ -78,20 +78,20 @@ def shortest_halves(array: np.ndarray) -> Any:
 
 
 # By the bytes of an item. What is wider than a double is written digit by digit.
-SHORTEST: dict[int, Callable[[np.ndarray], Any]] = {2: shortest_halves, 4: shortest_singles, 8: doubles}
+_SHORTEST: dict[int, Callable[[np.ndarray], Any]] = {2: _shortest_halves, 4: _shortest_singles, 8: _doubles}
 
 
-def longdoubles(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+def _longdoubles(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return numbers of extended precision."""
     record, flat = context.record, []
     for position, number in enumerate(array.ravel()):
         context.record = record_of(position)
-        flat.append(longdouble(context, number, node, name))
+        flat.append(_longdouble(context, number, node, name))
     context.record = record
     return nested(flat, array.shape)  # type: ignore[no-any-return]
 
 
-def longdouble(context: Context, number: np.longdouble, node: Node, name: str) -> JsonValue:
+def _longdouble(context: Context, number: np.longdouble, node: Node, name: str) -> JsonValue:
     """Return one number of extended precision: a float if it fits, else all digits, or text if it is out of range."""
     with np.errstate(over="ignore", under="ignore"):
         double = float(number)
@@ -105,7 +105,7 @@ def longdouble(context: Context, number: np.longdouble, node: Node, name: str) -
     return orjson.Fragment(digits)
 
 
-def complexes(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
+def _complexes(context: Context, array: np.ndarray, node: Node, name: str, record_of: RecordOf) -> JsonValue:
     """Return complex numbers as markers of their two parts."""
     array = np.ascontiguousarray(array).reshape(array.shape)
     real: Any = numbers(context, array.real.ravel(), node, name, record_of)
@@ -115,7 +115,7 @@ def complexes(context: Context, array: np.ndarray, node: Node, name: str, record
 
 def plain_numbers(array: np.ndarray) -> Any:
     """Return an array as nested lists of Python numbers, spelled as above, NaN and infinities as they are."""
-    shortest = SHORTEST.get(array.dtype.itemsize) if array.dtype.kind == "f" else None
+    shortest = _SHORTEST.get(array.dtype.itemsize) if array.dtype.kind == "f" else None
     if shortest is None:
         return array.tolist()
     finite = np.isfinite(array)
@@ -136,10 +136,10 @@ def nested(flat: list[Any], shape: tuple[int, ...]) -> Any:
     return flat
 
 
-BY_KIND: dict[str, Callable[[Context, np.ndarray, Node, str, RecordOf], JsonValue]] = {
-    "b": exact,
-    "i": exact,
-    "u": exact,
-    "f": floats,
-    "c": complexes,
+_BY_KIND: dict[str, Callable[[Context, np.ndarray, Node, str, RecordOf], JsonValue]] = {
+    "b": _exact,
+    "i": _exact,
+    "u": _exact,
+    "f": _floats,
+    "c": _complexes,
 }

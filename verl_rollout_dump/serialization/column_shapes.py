@@ -19,12 +19,12 @@ from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.values import JsonValue
 
 # So many different sets of keys may a column have.
-GROUPS = 16
+_GROUPS = 16
 SURVEYED = lists.ATOMS | {dict, list}
 
 
 @dataclass(frozen=True, slots=True)
-class Atoms:
+class _Atoms:
     """Values that hold no others."""
 
     values: list[Any]
@@ -35,11 +35,11 @@ class Atoms:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class _Table:
     """Dicts of the same keys: one list of values per key."""
 
     keys: tuple[str, ...]
-    columns: list[Shape]
+    columns: list[_Shape]
 
     def convert(self, context: Context, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
         """Return the dicts, their values JSON-ready."""
@@ -52,11 +52,11 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Nested:
+class _Nested:
     """Lists: their items in one list, and where each ends in it."""
 
     ends: list[int]
-    items: Shape
+    items: _Shape
 
     def convert(self, context: Context, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
         """Return the lists, their items JSON-ready."""
@@ -68,11 +68,11 @@ class Nested:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class _Groups:
     """Values of several kinds: for each kind, where its values are."""
 
     size: int
-    members: list[tuple[list[int], Shape]]
+    members: list[tuple[list[int], _Shape]]
 
     def convert(self, context: Context, node: Node, depth: int, record_of: RecordOf) -> list[JsonValue]:
         """Return the values in their own order."""
@@ -84,70 +84,72 @@ class Groups:
         return out
 
 
-Shape: TypeAlias = "Atoms | Table | Nested | Groups"
+_Shape: TypeAlias = "_Atoms | _Table | _Nested | _Groups"
 
 
-def survey(context: Context, values: list[Any], depth: int, ancestors: frozenset[int]) -> Shape | None:
+def survey(context: Context, values: list[Any], depth: int, ancestors: frozenset[int]) -> _Shape | None:
     """Return how to convert values as a whole; None if they must be converted one by one.
 
     `ancestors` are the identities of all containers around them, in any row: one that is met again may be a cycle.
     """
     kinds = set(map(type, values))
     if kinds <= lists.ATOMS:
-        return Atoms(values)
+        return _Atoms(values)
     if depth >= context.max_depth or not kinds <= SURVEYED:
         return None
     # Keys of other types are left alone here: to compare them may call anything.
     if not set(map(type, chain.from_iterable(value for value in values if type(value) is dict))) <= {str}:
         return None
     if len(kinds) > 1:
-        return survey_groups(context, values, depth, ancestors)
+        return _survey_groups(context, values, depth, ancestors)
     if not ancestors.isdisjoint(map(id, values)):
         return None
     if context.max_elements is not None and max(map(len, values)) > context.max_elements:
         return None
     if kinds == {dict}:
-        return survey_dicts(context, values, depth, ancestors)
+        return _survey_dicts(context, values, depth, ancestors)
     ends, items = list(accumulate(map(len, values))), list(chain.from_iterable(values))
     if lists.ATOMS.issuperset(map(type, items)):
-        return Nested(ends, Atoms(items))
+        return _Nested(ends, _Atoms(items))
     shape = survey(context, items, depth + 1, ancestors.union(map(id, values)))
-    return None if shape is None else Nested(ends, shape)
+    return None if shape is None else _Nested(ends, shape)
 
 
-def survey_dicts(context: Context, values: list[dict[Any, Any]], depth: int, ancestors: frozenset[int]) -> Shape | None:
+def _survey_dicts(
+    context: Context, values: list[dict[Any, Any]], depth: int, ancestors: frozenset[int]
+) -> _Shape | None:
     """Return how to convert dicts of text keys: at once if they have the same keys, in the same order."""
     keys = tuple(values[0])
     if set(map(tuple, values)) != {keys}:
-        return survey_groups(context, values, depth, ancestors)
+        return _survey_groups(context, values, depth, ancestors)
     if not keys or not all(map(str.isascii, keys)) or markers.RESERVED.fullmatch(keys[0]):
         return None
     around = None
-    columns: list[Shape] = []
+    columns: list[_Shape] = []
     for column in map(list, zip(*map(dict.values, values))):  # noqa: B905 (all have the same keys)
         if lists.ATOMS.issuperset(map(type, column)):
-            columns.append(Atoms(column))
+            columns.append(_Atoms(column))
             continue
         around = around or ancestors.union(map(id, values))
         shape = survey(context, column, depth + 1, around)
         if shape is None:
             return None
         columns.append(shape)
-    return Table(keys, columns)
+    return _Table(keys, columns)
 
 
-def survey_groups(context: Context, values: list[Any], depth: int, ancestors: frozenset[int]) -> Shape | None:
+def _survey_groups(context: Context, values: list[Any], depth: int, ancestors: frozenset[int]) -> _Shape | None:
     """Return how to convert values of several kinds, or dicts of several sets of keys."""
     places: dict[Any, list[int]] = {}
     for place, value in enumerate(values):
         kind = tuple(value) if type(value) is dict else type(value)
         places.setdefault(kind, []).append(place)
-        if len(places) > GROUPS:
+        if len(places) > _GROUPS:
             return None
-    members: list[tuple[list[int], Shape]] = []
+    members: list[tuple[list[int], _Shape]] = []
     for group in places.values():
         shape = survey(context, [values[place] for place in group], depth, ancestors)
         if shape is None:
             return None
         members.append((group, shape))
-    return Groups(len(values), members)
+    return _Groups(len(values), members)

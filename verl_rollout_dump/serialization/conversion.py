@@ -193,7 +193,7 @@ class Conversion:
         if self.book.raises_unknown:
             raise self.error(node, entry.type_name, problem, outcomes.FAILED.instead) from error
         self.note(outcomes.FAILED, entry.type_name, node)
-        return markers.marker(entry.type_name, problem, known_extent(entry, value))
+        return markers.marker(entry.type_name, problem, _known_extent(entry, value))
 
     def unknown(self, value: Any, node: Node, depth: int) -> JsonValue:
         """Return a value without a rule as the config says (`unknown`)."""
@@ -216,7 +216,7 @@ class Conversion:
         return ConversionError(self.field, node.path, self.record, name, problem, instead)
 
 
-def known_extent(entry: Entry, value: Any) -> dict[str, JsonValue]:
+def _known_extent(entry: Entry, value: Any) -> dict[str, JsonValue]:
     """Return the extent of a value that raised before; nothing if it raises again."""
     try:
         return entry.extent(value)

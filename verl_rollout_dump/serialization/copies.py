@@ -17,24 +17,24 @@ from verl_rollout_dump.config.schema import SerializationConfig
 from verl_rollout_dump.serialization.column_shapes import SURVEYED
 from verl_rollout_dump.serialization.lists import ATOMS
 
-CONTAINERS = SURVEYED - ATOMS
+_CONTAINERS = SURVEYED - ATOMS
 
 
 def copied(values: Any, config: SerializationConfig) -> Any:
     """Return a copy of a column that converts to the same values; None if it must be converted instead."""
-    copier = COPIERS.get(type(values))
+    copier = _COPIERS.get(type(values))
     if copier is not None:
         return copier(values, config)
     torch = sys.modules.get("torch")
-    return copied_tensor(values) if torch is not None and type(values) is torch.Tensor else None
+    return _copied_tensor(values) if torch is not None and type(values) is torch.Tensor else None
 
 
-def copied_list(values: list[Any] | tuple[Any, ...], config: SerializationConfig) -> list[Any] | None:
+def _copied_list(values: list[Any] | tuple[Any, ...], config: SerializationConfig) -> list[Any] | None:
     """Return a copy of a list or tuple."""
-    return deep_copy(list(values), config.max_depth, config.max_elements)
+    return _deep_copy(list(values), config.max_depth, config.max_elements)
 
 
-def deep_copy(values: list[Any], depth: int, max_elements: int | None) -> list[Any] | None:
+def _deep_copy(values: list[Any], depth: int, max_elements: int | None) -> list[Any] | None:
     """Return a list with copies of all dicts and lists in it, `depth` deep; the same list if it holds only atoms.
 
     Returns None if it holds anything else, or if a dict has keys that are not text.
@@ -51,39 +51,39 @@ def deep_copy(values: list[Any], depth: int, max_elements: int | None) -> list[A
     if max_elements is not None and max(map(len, (*dicts, *lists))) > max_elements:
         return None
     items = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
-    copies = deep_copy(items, depth - 1, max_elements)
+    copies = _deep_copy(items, depth - 1, max_elements)
     if copies is None:
         return None
     if copies is items:
-        return [value.copy() if type(value) in CONTAINERS else value for value in values]
-    return put_back(values, copies, sum(map(len, dicts)))
+        return [value.copy() if type(value) in _CONTAINERS else value for value in values]
+    return _put_back(values, copies, sum(map(len, dicts)))
 
 
-def put_back(values: list[Any], items: list[Any], of_dicts: int) -> list[Any]:
+def _put_back(values: list[Any], items: list[Any], of_dicts: int) -> list[Any]:
     """Return a list with other items in its dicts and lists: first those of all its dicts, then those of its lists."""
     of_dict, of_list = iter(items), islice(items, of_dicts, None)
     rebuilt: dict[type[Any], Callable[[Any], Any]] = {
         dict: lambda value: dict(zip(value, of_dict)),  # noqa: B905 (takes as many as there are keys)
         list: lambda value: list(islice(of_list, len(value))),
     }
-    return [rebuilt[type(value)](value) if type(value) in CONTAINERS else value for value in values]
+    return [rebuilt[type(value)](value) if type(value) in _CONTAINERS else value for value in values]
 
 
-def copied_array(values: np.ndarray, config: SerializationConfig) -> Any:
+def _copied_array(values: np.ndarray, config: SerializationConfig) -> Any:
     """Return a copy of an array; a list for an array of objects."""
     if values.dtype.kind == "O" and values.ndim == 1:
-        return copied_list(values.tolist(), config)
+        return _copied_list(values.tolist(), config)
     return None if values.dtype.hasobject else values.copy()
 
 
-def copied_tensor(values: Any) -> Any:
+def _copied_tensor(values: Any) -> Any:
     """Return a copy of a tensor."""
     return None if values.is_nested or values.is_meta else values.detach().clone()
 
 
 # By the exact type that holds the rows: a subclass may behave differently.
-COPIERS: dict[type[Any], Callable[[Any, SerializationConfig], Any]] = {
-    list: copied_list,
-    tuple: copied_list,
-    np.ndarray: copied_array,
+_COPIERS: dict[type[Any], Callable[[Any, SerializationConfig], Any]] = {
+    list: _copied_list,
+    tuple: _copied_list,
+    np.ndarray: _copied_array,
 }

@@ -17,7 +17,7 @@ from verl_rollout_dump.serialization.values import JsonValue
 
 # The integers that orjson writes, and those within the range of a double.
 WORD = range(-(2**63), 2**64)
-DOUBLE = range(-int(sys.float_info.max), int(sys.float_info.max) + 1)
+_DOUBLE = range(-int(sys.float_info.max), int(sys.float_info.max) + 1)
 
 
 def unchanged(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
@@ -30,7 +30,7 @@ def integer(context: Context, value: int, node: Node, depth: int) -> JsonValue:
     number = int.__int__(value)
     if number in WORD:
         return number
-    if number in DOUBLE:
+    if number in _DOUBLE:
         context.note(outcomes.WIDE_INTEGER, type_name(type(value)), node)
         return orjson.Fragment(str(number))
     context.note(outcomes.HUGE_INTEGER, type_name(type(value)), node)

@@ -21,7 +21,7 @@ from verl_rollout_dump.serialization.type_names import type_name
 from verl_rollout_dump.serialization.values import JsonValue
 
 # What Python's repr() and JSON agree on closely enough to spell a tuple.
-SPELLED = (type(None), bool, int, float, str)
+_SPELLED = (type(None), bool, int, float, str)
 
 
 def name(context: Context, key: Any, taken: dict[str, JsonValue], node: Node) -> str:
@@ -58,28 +58,28 @@ def spelled_by_rules(context: Context, key: Any, node: Node) -> str:
     if issubclass(type(key), str):
         return repair_text(str.__str__(key))
     if issubclass(type(key), tuple):
-        return spelled_tuple(context, key, node)
+        return _spelled_tuple(context, key, node)
     if issubclass(type(key), Enum):
         return spelled_by_rules(context, key._value_, node)
-    number = as_float(key)
+    number = _as_float(key)
     if not math.isfinite(number):
-        return repr_of_non_finite(context, number, key, node)
-    value = context.convert(key, uncounted(node), 0)
-    return value if isinstance(value, str) else json_text(value)
+        return _repr_of_non_finite(context, number, key, node)
+    value = context.convert(key, _uncounted(node), 0)
+    return value if isinstance(value, str) else _json_text(value)
 
 
-def spelled_tuple(context: Context, key: tuple[Any, ...], node: Node) -> str:
+def _spelled_tuple(context: Context, key: tuple[Any, ...], node: Node) -> str:
     """Return a tuple as Python spells it, its elements converted before."""
-    parts = [spelled_element(context, element, node) for element in tuple.__iter__(key)]
+    parts = [_spelled_element(context, element, node) for element in tuple.__iter__(key)]
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def spelled_element(context: Context, element: Any, node: Node) -> str:
+def _spelled_element(context: Context, element: Any, node: Node) -> str:
     """Return an element of a tuple as Python spells it."""
     if issubclass(type(element), tuple):
-        return spelled_tuple(context, element, node)
-    value = context.value(element, uncounted(node), 0)
-    return repr(value) if type(value) in SPELLED else json_text(value)
+        return _spelled_tuple(context, element, node)
+    value = context.value(element, _uncounted(node), 0)
+    return repr(value) if type(value) in _SPELLED else _json_text(value)
 
 
 def spelled_by_str(context: Context, key: Any, node: Node) -> str:
@@ -87,12 +87,12 @@ def spelled_by_str(context: Context, key: Any, node: Node) -> str:
     if issubclass(type(key), str | int | float | type(None)):
         return spelled_by_rules(context, key, node)
     if issubclass(type(key), tuple):
-        return spelled_by_python(context, key, node)
-    value = context.convert(key, uncounted(node), 0)
-    return value if isinstance(value, str) else json_text(value)
+        return _spelled_by_python(context, key, node)
+    value = context.convert(key, _uncounted(node), 0)
+    return value if isinstance(value, str) else _json_text(value)
 
 
-def spelled_by_python(context: Context, key: Any, node: Node) -> str:
+def _spelled_by_python(context: Context, key: Any, node: Node) -> str:
     """Return `str()` of a key, made safe."""
     try:
         return repair_text(without_addresses(str.__str__(str(key))))
@@ -100,22 +100,22 @@ def spelled_by_python(context: Context, key: Any, node: Node) -> str:
         return spelled_by_rules(context, key, node)
 
 
-def as_float(key: Any) -> float:
+def _as_float(key: Any) -> float:
     """Return a key of a float type as `float`, and 0.0 for any other key."""
     return float(key) if issubclass(type(key), float | np.floating) else 0.0
 
 
-def repr_of_non_finite(context: Context, number: float, key: Any, node: Node) -> str:
+def _repr_of_non_finite(context: Context, number: float, key: Any, node: Node) -> str:
     """Return NaN or an infinity by its name, since a key is text anyway."""
-    context.number(number, type_name(type(key)), uncounted(node))  # raises where the config says so
+    context.number(number, type_name(type(key)), _uncounted(node))  # raises where the config says so
     return non_finite_text(number)
 
 
-def uncounted(node: Node) -> Node:
+def _uncounted(node: Node) -> Node:
     """Return a place outside of the report: the conversion of a key is counted once, as a key."""
     return Node(node.path, [])
 
 
-def json_text(value: JsonValue) -> str:
+def _json_text(value: JsonValue) -> str:
     """Return the JSON text of a value."""
     return orjson.dumps(value).decode()

@@ -17,7 +17,7 @@ from verl_rollout_dump.serialization.rule import Context, Node
 from verl_rollout_dump.serialization.type_names import type_name
 from verl_rollout_dump.serialization.values import JsonValue
 
-DOUBLE_BITS = 53  # of precision; a sympy.Float with more digits is written as text
+_DOUBLE_BITS = 53  # of precision; a sympy.Float with more digits is written as text
 
 
 def arrow_scalar(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
@@ -67,7 +67,7 @@ def sympy_integer(context: Context, value: Any, node: Node, depth: int) -> JsonV
 
 def sympy_float(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a sympy Float, NaN or infinity as a number; one of more digits than a double has as text."""
-    if getattr(value, "_prec", 0) <= DOUBLE_BITS:
+    if getattr(value, "_prec", 0) <= _DOUBLE_BITS:
         return context.number(float(value), type_name(type(value)), node)
     return context.text(str(value), type_name(type(value)), node)
 
@@ -112,10 +112,10 @@ def wrapped(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
 
 def array_like(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return what offers `__array__` or `__dlpack__` as numpy reads it."""
-    return offered(context, value, node, depth, as_array)
+    return _offered(context, value, node, depth, as_array)
 
 
-def offered(context: Context, value: Any, node: Node, depth: int, read: Callable[[Any], Any]) -> JsonValue:
+def _offered(context: Context, value: Any, node: Node, depth: int, read: Callable[[Any], Any]) -> JsonValue:
     """Return what a class offers of itself; one that fails to is a value without a rule."""
     try:
         content = read(value)
@@ -139,12 +139,12 @@ def array_like_text(value: Any) -> str:
 
 def listed(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return what offers `to_pylist` or `tolist` as these give it."""
-    return offered(context, value, node, depth, _as_list)
+    return _offered(context, value, node, depth, _as_list)
 
 
 def mapped(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return what offers `_asdict` or `to_dict`, or `keys` and items by key, as an object."""
-    return offered(context, value, node, depth, _as_dict)
+    return _offered(context, value, node, depth, _as_dict)
 
 
 def _as_list(value: Any) -> Any:

@@ -19,25 +19,25 @@ from verl_rollout_dump.serialization.values import JsonValue
 
 # (context, items, place of the items, record of an item) -> JSON-ready items, or None: go through them one by one.
 # The list is the walk's own, so that what needs no change is returned as it is.
-WholeList: TypeAlias = "Callable[[Context, list[Any], Node, RecordOf], list[Any] | None]"
+_WholeList: TypeAlias = "Callable[[Context, list[Any], Node, RecordOf], list[Any] | None]"
 
 
-def as_they_are(context: Context, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
+def _as_they_are(context: Context, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
     """Return bools or Nones."""
     return items
 
 
-def integers(context: Context, items: list[int], node: Node, record_of: RecordOf) -> list[int] | None:
+def _integers(context: Context, items: list[int], node: Node, record_of: RecordOf) -> list[int] | None:
     """Return ints that fit in 64 bits."""
     return items if min(items) >= WORD.start and max(items) < WORD.stop else None
 
 
-def floats(context: Context, items: list[float], node: Node, record_of: RecordOf) -> list[float] | None:
+def _floats(context: Context, items: list[float], node: Node, record_of: RecordOf) -> list[float] | None:
     """Return floats if their sum is finite, since then all of them are (an overflow only costs time)."""
     return items if math.isfinite(sum(items)) else None
 
 
-def texts(context: Context, items: list[str], node: Node, record_of: RecordOf) -> list[str] | None:
+def _texts(context: Context, items: list[str], node: Node, record_of: RecordOf) -> list[str] | None:
     """Return texts that are valid as UTF-8 and not too long."""
     limit = context.config.max_chars
     if limit is not None and max(map(len, items)) > limit:
@@ -45,7 +45,7 @@ def texts(context: Context, items: list[str], node: Node, record_of: RecordOf) -
     return items if are_encodable(items) else None
 
 
-def numpy_numbers(context: Context, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
+def _numpy_numbers(context: Context, items: list[Any], node: Node, record_of: RecordOf) -> list[Any] | None:
     """Return numpy scalars of one type, by way of an array."""
     kind = type(items[0])
     entry = context.entry_of(kind)
@@ -54,24 +54,24 @@ def numpy_numbers(context: Context, items: list[Any], node: Node, record_of: Rec
     return arrays.numbers(context, array, node, entry.type_name, record_of)  # type: ignore[return-value]
 
 
-NATIVE_LISTS: dict[type[Any], WholeList] = {
-    NoneType: as_they_are,
-    bool: as_they_are,
-    int: integers,
-    float: floats,
-    str: texts,
+_NATIVE_LISTS: dict[type[Any], _WholeList] = {
+    NoneType: _as_they_are,
+    bool: _as_they_are,
+    int: _integers,
+    float: _floats,
+    str: _texts,
 }
-NUMPY_SCALARS: tuple[type[Any], ...] = (
+_NUMPY_SCALARS: tuple[type[Any], ...] = (
     np.bool_,
     *(np.dtype(code).type for code in "bBhHiIlLqQ"),
     *(np.dtype(code).type for code in "efd"),
 )
-WITH_NUMPY: dict[type[Any], WholeList] = {
-    **NATIVE_LISTS,
-    **dict.fromkeys(NUMPY_SCALARS, numpy_numbers),
+WITH_NUMPY: dict[type[Any], _WholeList] = {
+    **_NATIVE_LISTS,
+    **dict.fromkeys(_NUMPY_SCALARS, _numpy_numbers),
 }
 # np.float64 is a float, which JSON knows.
-WITH_DOUBLES: dict[type[Any], WholeList] = {**NATIVE_LISTS, np.float64: numpy_numbers}
+WITH_DOUBLES: dict[type[Any], _WholeList] = {**_NATIVE_LISTS, np.float64: _numpy_numbers}
 # Types whose values hold no others.
 ATOMS = frozenset(WITH_NUMPY)
 

@@ -23,9 +23,9 @@ from typing import Any
 from verl_rollout_dump.serialization.text import repair_text
 from verl_rollout_dump.serialization.values import JsonValue
 
-BYTES = "$bytes"
-INTEGER = "$int"
-COMPLEX = "$complex"
+_BYTES = "$bytes"
+_INTEGER = "$int"
+_COMPLEX = "$complex"
 MARKER = "$marker"
 # What stands at the back edge of a cycle.
 CIRCULAR = "<circular>"
@@ -35,17 +35,17 @@ RESERVED = re.compile(r"\$+(bytes|int|complex|marker)")
 
 def bytes_marker(data: bytes) -> JsonValue:
     """Return the marker of bytes: their base64."""
-    return {BYTES: base64.b64encode(data).decode("ascii")}
+    return {_BYTES: base64.b64encode(data).decode("ascii")}
 
 
 def integer_marker(number: int) -> JsonValue:
     """Return the marker of an integer that no JSON reader takes as a number: its hexadecimal digits."""
-    return {INTEGER: hex(number)}
+    return {_INTEGER: hex(number)}
 
 
 def complex_marker(real: JsonValue, imaginary: JsonValue) -> JsonValue:
     """Return the marker of a complex number: its real and its imaginary part."""
-    return {COMPLEX: [real, imaginary]}
+    return {_COMPLEX: [real, imaginary]}
 
 
 def marker(type_name: str, reason: str, facts: dict[str, JsonValue]) -> JsonValue:
@@ -72,44 +72,44 @@ def decode_markers(value: Any) -> Any:
     if len(value) == 1:
         ((key, content),) = value.items()
         if isinstance(key, str) and RESERVED.fullmatch(key):
-            return decode_reserved(key, content)
+            return _decode_reserved(key, content)
     return {key: decode_markers(item) for key, item in value.items()}
 
 
-def decode_reserved(key: str, content: Any) -> Any:
+def _decode_reserved(key: str, content: Any) -> Any:
     """Return what an object of one reserved key stands for."""
     if key.startswith("$$"):
         return {key[1:]: decode_markers(content)}
     try:
-        return DECODERS[key](content)
+        return _DECODERS[key](content)
     except (TypeError, ValueError, binascii.Error):  # not written by us: it stays as it is
         return {key: content}
 
 
-def decode_bytes(content: Any) -> bytes:
+def _decode_bytes(content: Any) -> bytes:
     """Return the bytes of a `$bytes` marker."""
     return base64.b64decode(content, validate=True)
 
 
-def decode_integer(content: Any) -> int:
+def _decode_integer(content: Any) -> int:
     """Return the integer of an `$int` marker."""
     return int(content, 16)
 
 
-def decode_complex(content: Any) -> complex:
+def _decode_complex(content: Any) -> complex:
     """Return the number of a `$complex` marker; a null part was NaN or an infinity."""
     real, imaginary = (math.nan if part is None else float(part) for part in content)
     return complex(real, imaginary)
 
 
-def decode_nothing(content: Any) -> Any:
+def _decode_nothing(content: Any) -> Any:
     """Return a `$marker` object as it is: its value was never written."""
     return {MARKER: content}
 
 
-DECODERS: dict[str, Callable[[Any], Any]] = {
-    BYTES: decode_bytes,
-    INTEGER: decode_integer,
-    COMPLEX: decode_complex,
-    MARKER: decode_nothing,
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    _BYTES: _decode_bytes,
+    _INTEGER: _decode_integer,
+    _COMPLEX: _decode_complex,
+    MARKER: _decode_nothing,
 }

@@ -40,14 +40,14 @@ def masked_array(context: Context, value: Any, node: Node, depth: int) -> JsonVa
     """Return a masked array; what is masked is null."""
     data, mask = value.data, np.ma.getmaskarray(value)
     if mask.dtype.names is not None:
-        return nested_records(context, value, node, depth)
+        return _nested_records(context, value, node, depth)
     kept = np.where(mask, np.zeros((), dtype=data.dtype), data)
     flat: Any = ndarray(context, kept.ravel(), node, depth)
     done = [None if hidden else item for item, hidden in zip(flat, mask.ravel().tolist(), strict=True)]
     return arrays.nested(done, data.shape)  # type: ignore[no-any-return]
 
 
-def nested_records(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
+def _nested_records(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a masked array of records: a masked field is null."""
     place, inside = below(node, value.ndim), depth + value.ndim
     rows = [[(name, row[name]) for name in value.dtype.names] for row in value.ravel()]

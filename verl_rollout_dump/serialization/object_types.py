@@ -14,16 +14,16 @@ from verl_rollout_dump.serialization.values import JsonValue
 
 def dataclass(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a dataclass as an object of its fields."""
-    return context.pairs(set_fields(context, value, [field.name for field in fields(value)], node), node, depth)
+    return context.pairs(_set_fields(context, value, [field.name for field in fields(value)], node), node, depth)
 
 
 def attrs(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return an attrs object as an object of its attributes."""
     names = [field.name for field in value.__attrs_attrs__]
-    return context.pairs(set_fields(context, value, names, node), node, depth)
+    return context.pairs(_set_fields(context, value, names, node), node, depth)
 
 
-def set_fields(context: Context, value: Any, names: list[str], node: Node) -> list[tuple[str, Any]]:
+def _set_fields(context: Context, value: Any, names: list[str], node: Node) -> list[tuple[str, Any]]:
     """Return the fields of an object by name; one that was never set is null, and counted."""
     pairs = []
     for name in names:
@@ -57,17 +57,17 @@ def omegaconf_dict(context: Context, value: Any, node: Node, depth: int) -> Json
     """Return a DictConfig with its interpolations resolved; one that cannot be resolved becomes a marker."""
     if value._is_none():
         return None
-    return context.pairs([(key, resolved(context, value, key, node)) for key in value], node, depth)
+    return context.pairs([(key, _resolved(context, value, key, node)) for key in value], node, depth)
 
 
 def omegaconf_list(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a ListConfig with its interpolations resolved."""
     if value._is_none():
         return None
-    return context.items([resolved(context, value, place, node) for place in range(len(value))], node, depth)
+    return context.items([_resolved(context, value, place, node) for place in range(len(value))], node, depth)
 
 
-class Unresolved:
+class _Unresolved:
     """A value of OmegaConf that is missing or cannot be resolved."""
 
     def __init__(self, reason: str, text: str) -> None:
@@ -75,18 +75,18 @@ class Unresolved:
         self.text = text
 
 
-def resolved(context: Context, config: Any, key: Any, node: Node) -> Any:
+def _resolved(context: Context, config: Any, key: Any, node: Node) -> Any:
     """Return a value of a config, or the reason why it has none."""
     omegaconf = sys.modules["omegaconf"]
     if omegaconf.OmegaConf.is_missing(config, key):
-        return Unresolved("a mandatory value that is missing", "???")
+        return _Unresolved("a mandatory value that is missing", "???")
     try:
         return config[key]
     except omegaconf.errors.OmegaConfBaseException:  # becomes a marker, which is counted
-        return Unresolved("an interpolation that cannot be resolved", str(config._get_node(key)._value()))
+        return _Unresolved("an interpolation that cannot be resolved", str(config._get_node(key)._value()))
 
 
-def unresolved(context: Context, value: Unresolved, node: Node, depth: int) -> JsonValue:
+def unresolved(context: Context, value: _Unresolved, node: Node, depth: int) -> JsonValue:
     """Return the marker of a missing or unresolved value of OmegaConf."""
     return markers.marker("omegaconf", value.reason, {"text": context.text(value.text, "str", node)})
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from verl_rollout_dump.serialization.rule import Rule
 
-CONFIG = "rollout_dump.serialization"
+_CONFIG = "rollout_dump.serialization"
 
 NON_FINITE_NULL = Rule(
     "non_finite_null",
     "null",
     "[float('nan'), float('inf')]",
-    instead=f"return finite numbers, or None on purpose; {CONFIG}.non_finite=string keeps NaN and Infinity as text",
+    instead=f"return finite numbers, or None on purpose; {_CONFIG}.non_finite=string keeps NaN and Infinity as text",
 )
 NON_FINITE_STRING = Rule(
     "non_finite_string",
@@ -47,19 +47,19 @@ TOO_DEEP = Rule(
     "too_deep",
     "`$marker` with the length or the shape",
     "nested_lists(65)",
-    instead=f"return a flatter value, or raise {CONFIG}.max_depth",
+    instead=f"return a flatter value, or raise {_CONFIG}.max_depth",
 )
 TOO_LONG = Rule(
     "too_long",
     "`$marker` with the true length and the first `max_chars` characters",
     "'abcdef'",
-    instead=f"return shorter text, or raise {CONFIG}.max_chars",
+    instead=f"return shorter text, or raise {_CONFIG}.max_chars",
 )
 TOO_MANY = Rule(
     "too_many_elements",
     "`$marker` with the true length or shape",
     "[1, 2, 3, 4, 5]",
-    instead=f"return fewer elements, or raise {CONFIG}.max_elements",
+    instead=f"return fewer elements, or raise {_CONFIG}.max_elements",
 )
 KEY_TEXT = Rule(
     "key_to_text",
@@ -97,7 +97,7 @@ UNKNOWN_MARKER = Rule(
     "unknown_marker",
     "`$marker` with the type",
     "Opaque()",
-    instead=f"return numbers, text, lists and dicts; {CONFIG}.unknown=str writes its text",
+    instead=f"return numbers, text, lists and dicts; {_CONFIG}.unknown=str writes its text",
 )
 UNKNOWN_TEXT = Rule(
     "unknown_text",
@@ -109,7 +109,7 @@ STRINGIFIED = Rule(
     "stringified",
     "`str()`, in full, without memory addresses",
     "np.int64(3)",
-    instead=f"return plain Python values, or configure {CONFIG}=early_convert, which keeps types",
+    instead=f"return plain Python values, or configure {_CONFIG}=early_convert, which keeps types",
 )
 
 # All of them, for the documentation.

@@ -18,7 +18,7 @@ def timedelta(context: Context, value: Any, node: Node, depth: int) -> JsonValue
 
 def series(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a Series as a list, one with labels (any index but 0 to n-1) as an object of its labels."""
-    if has_default_index(value):
+    if _has_default_index(value):
         return context.items(cells(value), node, depth)
     return context.pairs(list(zip(cells(value.index), cells(value), strict=True)), node, depth)
 
@@ -27,7 +27,7 @@ def frame(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a DataFrame as a list of rows, each an object; an index with labels comes first in it."""
     columns = [cells(value.iloc[:, place]) for place in range(value.shape[1])]
     names = value.columns.tolist()
-    if not has_default_index(value):
+    if not _has_default_index(value):
         names.insert(0, "index" if value.index.name is None else value.index.name)
         columns.insert(0, cells(value.index))
     if not columns:
@@ -48,7 +48,7 @@ def cells(value: Any) -> list[Any]:
     return [None if gone else item for item, gone in zip(items, list(value.isna()), strict=True)]
 
 
-def has_default_index(value: Any) -> bool:
+def _has_default_index(value: Any) -> bool:
     """Return whether the rows are numbered 0 to n-1, so that a list says as much."""
     index = value.index
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)

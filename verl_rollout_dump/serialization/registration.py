@@ -22,13 +22,13 @@ from verl_rollout_dump.serialization.rule import Context, Converter, Node, Rule
 from verl_rollout_dump.serialization.type_names import package_name, type_name
 from verl_rollout_dump.serialization.values import JsonValue
 
-ENTRY_POINT_GROUP = "verl_rollout_dump.rules"
+_ENTRY_POINT_GROUP = "verl_rollout_dump.rules"
 # Types that JSON has, or that are converted as whole arrays: no rule is looked up for them.
 _FIXED_TYPES: tuple[type[Any], ...] = (*ATOMS, list, tuple, dict, object)
 _FIXED = {*map(type_name, _FIXED_TYPES), "numpy.ndarray", "torch.Tensor"}
 
 
-class Listener(Protocol):
+class _Listener(Protocol):
     """Remembers which rules types follow."""
 
     def forget_types(self) -> None:
@@ -37,7 +37,7 @@ class Listener(Protocol):
 
 _rules: dict[type[Any] | str, Rule] = {}
 # Those that remember the rules of types.
-_listeners: WeakSet[Listener] = WeakSet()
+_listeners: WeakSet[_Listener] = WeakSet()
 
 
 def register_rule(
@@ -79,7 +79,7 @@ def registered_rule(kind: type[Any]) -> Rule | None:
     return next((_rules[key] for key in keys if key in _rules), None)
 
 
-def listen(listener: Listener) -> None:
+def listen(listener: _Listener) -> None:
     """Call `listener.forget_types()` whenever a rule is registered or removed, as long as it lives."""
     _listeners.add(listener)
 
@@ -87,13 +87,13 @@ def listen(listener: Listener) -> None:
 @functools.cache
 def load_entry_points() -> None:
     """Let the installed packages register their rules, once per process. Raises `ConfigError` if one fails."""
-    for point in entry_points(group=ENTRY_POINT_GROUP):
+    for point in entry_points(group=_ENTRY_POINT_GROUP):
         try:
             point.load()()
         except Exception as error:
             raise ConfigError(
                 [
-                    f"the entry point {point.name!r} of the group {ENTRY_POINT_GROUP} ({point.value}) cannot register "
+                    f"the entry point {point.name!r} of the group {_ENTRY_POINT_GROUP} ({point.value}) cannot register "
                     f"its rules: {type(error).__name__}: {error}. Fix or uninstall the package that has it"
                 ]
             ) from error

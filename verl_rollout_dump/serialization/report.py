@@ -14,10 +14,10 @@ from verl_rollout_dump.serialization.outcomes import FAILED, STRINGIFIED, UNKNOW
 from verl_rollout_dump.serialization.rule import Node, Rule, Tally
 from verl_rollout_dump.serialization.values import JsonValue
 
-FIELDS = 1024  # fields of a report
+_FIELDS = 1024  # fields of a report
 
 # Rules of which each type is warned about by itself.
-BY_TYPE = {rule.name for rule in (FAILED, STRINGIFIED, UNKNOWN_MARKER, UNKNOWN_TEXT)}
+_BY_TYPE = {rule.name for rule in (FAILED, STRINGIFIED, UNKNOWN_MARKER, UNKNOWN_TEXT)}
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ConversionWarning:
     @property
     def key(self) -> tuple[str, ...]:
         """The identity of this kind of warning."""
-        return (self.field, self.rule, *(self.types if self.rule in BY_TYPE else ()))
+        return (self.field, self.rule, *(self.types if self.rule in _BY_TYPE else ()))
 
 
 class ConversionReport:
@@ -52,7 +52,7 @@ class ConversionReport:
         """Return the place that stands for the values of a field themselves."""
         node = self._fields.get(name)
         if node is None:
-            if len(self._fields) >= FIELDS:
+            if len(self._fields) >= _FIELDS:
                 name = "*"
             node = self._fields.setdefault(name, Node("", []))
         return node
@@ -63,7 +63,7 @@ class ConversionReport:
         `first_record` is the number that the other report's record 0 has in this one.
         """
         for name, node in other._fields.items():
-            absorb(self.field(name), node, first_record)
+            _absorb(self.field(name), node, first_record)
 
     def as_list(self) -> list[dict[str, JsonValue]]:
         """Return the counts as plain JSON: field, path, type, rule, lossy, count, first_record; in stable order."""
@@ -89,9 +89,9 @@ class ConversionReport:
         groups: dict[tuple[str, str, str], tuple[Rule, list[tuple[str, str, Tally]]]] = {}
         for field, path, type_name, rule, tally in self._tallies():
             if rule.lossy:
-                key = (field, rule.name, type_name if rule.name in BY_TYPE else "")
+                key = (field, rule.name, type_name if rule.name in _BY_TYPE else "")
                 groups.setdefault(key, (rule, []))[1].append((path, type_name, tally))
-        return [describe(field, rule, cases) for (field, _, _), (rule, cases) in groups.items()]
+        return [_describe(field, rule, cases) for (field, _, _), (rule, cases) in groups.items()]
 
     def _tallies(self) -> Iterator[tuple[str, str, str, Rule, Tally]]:
         """Yield field, path, type name, rule and tally, sorted; equal paths are added up."""
@@ -106,7 +106,7 @@ class ConversionReport:
             yield field, path, type_name, rule, tally
 
 
-def absorb(node: Node, other: Node, first_record: int) -> None:
+def _absorb(node: Node, other: Node, first_record: int) -> None:
     """Add the tallies of another tree, whose records begin at a number of this one's, to this tree."""
     pairs = [(node, other)]
     seen = set()
@@ -120,7 +120,7 @@ def absorb(node: Node, other: Node, first_record: int) -> None:
         pairs.extend((node.grow(key), child) for key, child in other.children.items())
 
 
-def describe(field: str, rule: Rule, cases: list[tuple[str, str, Tally]]) -> ConversionWarning:
+def _describe(field: str, rule: Rule, cases: list[tuple[str, str, Tally]]) -> ConversionWarning:
     """Return the warning for all cases of a rule in a field."""
     path, _, first = min(cases, key=lambda case: case[2].first_record)
     types = tuple(sorted({type_name for _, type_name, _ in cases}))

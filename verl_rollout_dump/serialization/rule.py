@@ -11,16 +11,16 @@ from typing import Any, Protocol, TypeAlias
 from verl_rollout_dump.config.schema import SerializationConfig
 from verl_rollout_dump.serialization.values import ConversionError, JsonValue
 
-PLACES = 512  # places in a field
-CHILDREN = 64  # keys at a place
-KINDS = 64  # kinds at a place
-KEY_CHARS = 60  # characters of a key in a path
+_PLACES = 512  # places in a field
+_CHILDREN = 64  # keys at a place
+_KINDS = 64  # kinds at a place
+_KEY_CHARS = 60  # characters of a key in a path
 
 # (context, value, place in the report, depth) -> JSON-ready value. The depth counts the containers around the value,
 # and the value itself if its rule nests.
 Converter: TypeAlias = "Callable[[Context, Any, Node, int], JsonValue]"
 # value -> what a marker states about it: {"length": 3} or {"shape": [2, 3], "dtype": "float32"}.
-Extent: TypeAlias = Callable[[Any], "dict[str, JsonValue]"]
+_Extent: TypeAlias = Callable[[Any], "dict[str, JsonValue]"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Rule:
     counted: bool = True
     # A C function that does the same, for speed.
     leaf: Callable[[Any], JsonValue] | None = None
-    extent: Extent | None = None
+    extent: _Extent | None = None
     # The whole text of a value under str_fallback, if str() would leave something out or order it at random.
     text: Callable[[Any], str] = str
 
@@ -55,7 +55,7 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Kind:
+class _Kind:
     """What is counted at a place: a rule applied to a type. Compared by identity, which is fast."""
 
     type_name: str
@@ -63,9 +63,9 @@ class Kind:
 
 
 @lru_cache(maxsize=16_384)
-def kind_of(type_name: str, rule: Rule) -> Kind:
-    """Return the one `Kind` of a type and a rule."""
-    return Kind(type_name, rule)
+def kind_of(type_name: str, rule: Rule) -> _Kind:
+    """Return the one `_Kind` of a type and a rule."""
+    return _Kind(type_name, rule)
 
 
 class Tally:
@@ -89,13 +89,13 @@ class Node:
         self.places = places
         # By key; None: the items of a list.
         self.children: dict[str | None, Node] = {}
-        self.tallies: dict[Kind, Tally] = {}
+        self.tallies: dict[_Kind, Tally] = {}
         places.append(self)
 
     def grow(self, key: str | None) -> Node:
         """Return the place of a key, or of the items of a list (None), below this one, and create it if necessary."""
         child = self.children.get(key)
-        if child is None and key is not None and len(self.children) >= CHILDREN:
+        if child is None and key is not None and len(self.children) >= _CHILDREN:
             key = "*"
             child = self.children.get(key)
         if child is None:
@@ -104,33 +104,33 @@ class Node:
 
     def place(self, key: str | None) -> Node:
         """Return a new place below this one, or the one that stands for all further places."""
-        if len(self.places) < PLACES:
-            return Node(self.path + step(key, self.path), self.places)
-        if len(self.places) == PLACES:
+        if len(self.places) < _PLACES:
+            return Node(self.path + _step(key, self.path), self.places)
+        if len(self.places) == _PLACES:
             Node("**", self.places)
         return self.places[-1]
 
-    def tally(self, kind: Kind, record: int) -> Tally:
+    def tally(self, kind: _Kind, record: int) -> Tally:
         """Return the tally of a kind, and create it if necessary."""
         tally = self.tallies.get(kind)
         if tally is None:
-            if len(self.tallies) >= KINDS:
+            if len(self.tallies) >= _KINDS:
                 kind = kind_of("*", kind.rule)
             tally = self.tallies.setdefault(kind, Tally(record))
         return tally
 
-    def count(self, kind: Kind, record: int, count: int) -> None:
+    def count(self, kind: _Kind, record: int, count: int) -> None:
         """Count a number of values, the first of which is in `record`; records may come in any order."""
         tally = self.tally(kind, record)
         tally.count += count
         tally.first_record = min(tally.first_record, record)
 
 
-def step(key: str | None, path: str) -> str:
+def _step(key: str | None, path: str) -> str:
     """Return what a key, or the items of a list, add to a path."""
     if key is None:
         return "[]"
-    key = key if len(key) <= KEY_CHARS else f"{key[:KEY_CHARS]}…"
+    key = key if len(key) <= _KEY_CHARS else f"{key[:_KEY_CHARS]}…"
     return f".{key}" if path else key
 
 
@@ -142,12 +142,12 @@ class Entry:
     rule: Rule
     convert: Converter
     # What it is counted as.
-    key: Kind
+    key: _Kind
     # A C function that does the whole conversion.
     leaf: Callable[[Any], JsonValue] | None
     nests: bool
     counted: bool
-    extent: Extent
+    extent: _Extent
 
     def elements(self, value: Any) -> int:
         """Return how many elements a container has."""

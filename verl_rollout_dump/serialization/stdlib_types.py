@@ -15,7 +15,7 @@ from verl_rollout_dump.serialization.type_names import type_name
 from verl_rollout_dump.serialization.values import JsonValue
 
 # A lazy sequence longer than this is not written out: it takes no memory, its list would.
-LONGEST_RANGE = 1_000_000
+_LONGEST_RANGE = 1_000_000
 
 
 def sequence(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
@@ -35,8 +35,8 @@ def attributes(context: Context, value: Any, node: Node, depth: int) -> JsonValu
 
 def range_of_integers(context: Context, value: range, node: Node, depth: int) -> JsonValue:
     """Return a range as a list; a very long one as a marker with its start, stop and step."""
-    if value[LONGEST_RANGE:]:
-        return context.not_written(value, f"more than {LONGEST_RANGE} elements", {"text": str(value)}, node)
+    if value[_LONGEST_RANGE:]:
+        return context.not_written(value, f"more than {_LONGEST_RANGE} elements", {"text": str(value)}, node)
     return context.items(list(value), node, depth)
 
 
@@ -46,34 +46,34 @@ def unordered(context: Context, value: Any, node: Node, depth: int) -> JsonValue
     The order is that of the converted elements, so it does not depend on the hash seed.
     """
     place = node.grow(None)
-    return sorted((context.value(item, place, depth) for item in value), key=sort_key)
+    return sorted((context.value(item, place, depth) for item in value), key=_sort_key)
 
 
-def sort_key(value: JsonValue) -> tuple[int, Any, bytes]:
+def _sort_key(value: JsonValue) -> tuple[int, Any, bytes]:
     """Return the sort key of a converted element of a set; 1 and 1.0 differ only in their JSON text."""
-    rank = RANKS.get(type(value))
-    return (4 if rank is None else rank, value if rank in COMPARED else 0, orjson.dumps(value))
+    rank = _RANKS.get(type(value))
+    return (4 if rank is None else rank, value if rank in _COMPARED else 0, orjson.dumps(value))
 
 
-RANKS: dict[type[Any], int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3}
-COMPARED = (1, 2, 3)
+_RANKS: dict[type[Any], int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3}
+_COMPARED = (1, 2, 3)
 
 
 def set_text(value: Any) -> str:
     """Return the text of a set with sorted elements: the order of `str()` depends on the hash seed."""
-    inside = ", ".join(sorted(map(element_text, value)))
+    inside = ", ".join(sorted(map(_element_text, value)))
     shown = f"{{{inside}}}" if inside else ""
     if type(value) is set and shown:
         return shown
     return f"{type(value).__name__}({shown})"
 
 
-def element_text(value: Any) -> str:
+def _element_text(value: Any) -> str:
     """Return the text of an element of a set, sets in it sorted too."""
     if type(value) in (set, frozenset):
         return set_text(value)
     if type(value) is tuple:
-        return f"({', '.join(map(element_text, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(_element_text, value))}{',' if len(value) == 1 else ''})"
     return repr(value)
 
 
@@ -110,7 +110,7 @@ def moment(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
 
 def duration(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
     """Return a timedelta as an ISO 8601 duration."""
-    return duration_of_timedelta(value)
+    return _duration_of_timedelta(value)
 
 
 def enum_value(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
@@ -154,8 +154,8 @@ def nothing(value: Any) -> dict[str, JsonValue]:
 
 
 # Units of calendar length have no length in seconds.
-CALENDAR = {"Y": "Y", "M": "M"}
-SECONDS = {
+_CALENDAR = {"Y": "Y", "M": "M"}
+_SECONDS = {
     "W": Decimal(604800),
     "D": Decimal(86400),
     "h": Decimal(3600),
@@ -172,20 +172,20 @@ SECONDS = {
 
 def duration_of_unit(count: int, unit: str) -> str:
     """Return a duration of `count` units of numpy (`ns`, `D`, `M`, ...), such as `P1DT2H3.5S`."""
-    if unit in CALENDAR:
-        return f"{'-' if count < 0 else ''}P{abs(count)}{CALENDAR[unit]}"
+    if unit in _CALENDAR:
+        return f"{'-' if count < 0 else ''}P{abs(count)}{_CALENDAR[unit]}"
     with localcontext() as context:
         context.prec = 60
-        return duration_of_seconds(count * SECONDS[unit])
+        return _duration_of_seconds(count * _SECONDS[unit])
 
 
-def duration_of_timedelta(value: timedelta) -> str:
+def _duration_of_timedelta(value: timedelta) -> str:
     """Return the duration of Python's timedelta."""
     microseconds = (value.days * 86400 + value.seconds) * 1_000_000 + value.microseconds
     return duration_of_unit(microseconds, "us")
 
 
-def duration_of_seconds(seconds: Decimal) -> str:
+def _duration_of_seconds(seconds: Decimal) -> str:
     """Return the duration of a number of seconds."""
     sign = "-" if seconds < 0 else ""
     whole_minutes, seconds = divmod(abs(seconds), 60)

@@ -19,7 +19,7 @@ from verl_rollout_dump.serialization.table_libraries import LIBRARY_RULES
 from verl_rollout_dump.serialization.table_objects import OBJECT_RULES, PANDAS_RULES
 
 # What JSON has itself. Both strategies write these alike, subclasses included.
-NATIVE_RULES: tuple[Rule, ...] = (
+_NATIVE_RULES: tuple[Rule, ...] = (
     Rule("null", "null", "None", ("builtins.NoneType",), json_types.unchanged, counted=False),
     Rule("bool", "true or false", "True", ("builtins.bool",), json_types.unchanged, counted=False),
     Rule("integer", "number", "3", ("builtins.int",), json_types.integer, counted=False),
@@ -39,7 +39,7 @@ NATIVE_RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 
-STDLIB_RULES: tuple[Rule, ...] = (
+_STDLIB_RULES: tuple[Rule, ...] = (
     Rule(
         "mapping", "object", "collections.OrderedDict(b=1, a=2)",
         ("collections.OrderedDict", "collections.Mapping", "builtins.mappingproxy"), stdlib_types.ordered_mapping,
@@ -118,7 +118,7 @@ STDLIB_RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 
-NUMPY_RULES: tuple[Rule, ...] = (
+_NUMPY_RULES: tuple[Rule, ...] = (
     Rule("numpy_bool", "true or false", "np.True_", ("numpy.bool", "numpy.bool_"), numpy_types.boolean, leaf=bool),
     Rule("numpy_integer", "number", "np.int64(3)", ("numpy.integer",), numpy_types.integer, leaf=int),
     Rule("numpy_double", "number", "np.float64(0.1)", ("numpy.float64",), numpy_types.double),
@@ -161,7 +161,7 @@ NUMPY_RULES: tuple[Rule, ...] = (
     Rule("numpy_dtype", "its name", "np.dtype('int64')", ("numpy.dtype",), numpy_types.dtype),
 )  # fmt: skip
 
-TORCH_RULES: tuple[Rule, ...] = (
+_TORCH_RULES: tuple[Rule, ...] = (
     Rule(
         "tensor",
         "nested arrays (also nested, sparse and quantized ones); without axes the value alone; "
@@ -180,7 +180,15 @@ TORCH_RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 
-TYPE_RULES = (*NATIVE_RULES, *STDLIB_RULES, *NUMPY_RULES, *TORCH_RULES, *PANDAS_RULES, *OBJECT_RULES, *LIBRARY_RULES)
-RULES: tuple[Rule, ...] = (*TYPE_RULES, *OUTCOMES)
-RULE_OF: dict[str, Rule] = {name: rule for rule in TYPE_RULES for name in rule.types}
-NATIVE: dict[str, Rule] = {name: rule for rule in NATIVE_RULES for name in rule.types}
+_TYPE_RULES = (
+    *_NATIVE_RULES,
+    *_STDLIB_RULES,
+    *_NUMPY_RULES,
+    *_TORCH_RULES,
+    *PANDAS_RULES,
+    *OBJECT_RULES,
+    *LIBRARY_RULES,
+)
+RULES: tuple[Rule, ...] = (*_TYPE_RULES, *OUTCOMES)
+RULE_OF: dict[str, Rule] = {name: rule for rule in _TYPE_RULES for name in rule.types}
+NATIVE: dict[str, Rule] = {name: rule for rule in _NATIVE_RULES for name in rule.types}

@@ -17,16 +17,16 @@ import orjson
 from verl_rollout_dump.serialization.values import JsonValue
 
 # The other separators of str.splitlines() are control characters, which JSON itself wants escaped.
-LINE_SEPARATORS = {
+_LINE_SEPARATORS = {
     "\u0085".encode(): b"\\u0085",
     "\u2028".encode(): b"\\u2028",
     "\u2029".encode(): b"\\u2029",
 }
 # Records that are encoded in one call: few enough for their text to stay small beside the batch.
 TOGETHER = 128
-LINE_FEED = orjson.Fragment(b"\n")
+_LINE_FEED = orjson.Fragment(b"\n")
 # What the default __repr__ shows of where an object lives; it differs from run to run.
-ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def repair_text(text: str) -> str:
@@ -34,12 +34,12 @@ def repair_text(text: str) -> str:
 
     Returns the same object if nothing is wrong.
     """
-    if text.isascii() or is_encodable(text):
+    if text.isascii() or _is_encodable(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def is_encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     """Return whether `text` can be written as UTF-8, that is, has no surrogates."""
     try:
         text.encode()
@@ -50,12 +50,12 @@ def is_encodable(text: str) -> bool:
 
 def are_encodable(texts: Collection[str]) -> bool:
     """Return whether all `texts` (exact `str`) can be written as UTF-8; the usual case is one pass in C."""
-    return all(map(str.isascii, texts)) or is_encodable("".join(texts))
+    return all(map(str.isascii, texts)) or _is_encodable("".join(texts))
 
 
 def without_addresses(text: str) -> str:
     """Return `text` without memory addresses, so that equal runs write equal bytes."""
-    return ADDRESS.sub("", text) if " at 0x" in text else text
+    return _ADDRESS.sub("", text) if " at 0x" in text else text
 
 
 def non_finite_text(number: float) -> str:
@@ -69,7 +69,7 @@ def escape_line_separators(data: bytes) -> bytes:
     r"""Return JSON text (UTF-8) in which U+0085, U+2028 and U+2029 are `\u` escapes: the same value, on one line."""
     if data.isascii() or not (b"\xc2\x85" in data or b"\xe2\x80" in data):
         return data
-    for raw, escaped in LINE_SEPARATORS.items():
+    for raw, escaped in _LINE_SEPARATORS.items():
         if raw in data:
             data = data.replace(raw, escaped)
     return data
@@ -92,6 +92,6 @@ def encode_insides(records: list[dict[str, JsonValue]]) -> list[bytes]:
     insides: list[bytes] = []
     for first in range(0, len(records), TOGETHER):
         some = records[first : first + TOGETHER]
-        text = orjson.dumps([item for record in some for item in (record, LINE_FEED)])
+        text = orjson.dumps([item for record in some for item in (record, _LINE_FEED)])
         insides += escape_line_separators(text)[len("[{") : -len("},\n]")].split(b"},\n,{")
     return insides

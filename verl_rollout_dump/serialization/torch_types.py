@@ -13,9 +13,9 @@ from verl_rollout_dump.serialization.type_names import type_name
 from verl_rollout_dump.serialization.values import JsonValue
 
 # numpy has no such floats (pytorch/pytorch#110285); each is exactly a double.
-VIA_DOUBLE = ("torch.bfloat16", "torch.float8")
+_VIA_DOUBLE = ("torch.bfloat16", "torch.float8")
 # A sparse tensor is written in full up to this many elements.
-LARGEST_SPARSE = 1_000_000
+_LARGEST_SPARSE = 1_000_000
 
 
 def tensor(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
@@ -24,8 +24,8 @@ def tensor(context: Context, value: Any, node: Node, depth: int) -> JsonValue:
         return context.not_written(value, "a meta tensor, which has no data", tensor_extent(value), node)
     if value.is_nested:
         return context.items(list(value.detach().unbind()), node, depth)
-    if str(value.layout) != "torch.strided" and value.numel() > LARGEST_SPARSE:
-        reason = f"a sparse tensor of more than {LARGEST_SPARSE} elements"
+    if str(value.layout) != "torch.strided" and value.numel() > _LARGEST_SPARSE:
+        reason = f"a sparse tensor of more than {_LARGEST_SPARSE} elements"
         return context.not_written(value, reason, tensor_extent(value), node)
     if depth + value.ndim - 1 > context.max_depth:
         return context.too_deep(value, node)
@@ -46,7 +46,7 @@ def as_numpy(value: Any) -> np.ndarray:
         tensor = tensor.dequantize()
     tensor = tensor.cpu().resolve_conj().resolve_neg()
     dtype = str(tensor.dtype)
-    if dtype.startswith(VIA_DOUBLE):
+    if dtype.startswith(_VIA_DOUBLE):
         tensor = tensor.float().double()
     elif dtype == "torch.complex32":
         tensor = tensor.to(sys.modules["torch"].complex64)

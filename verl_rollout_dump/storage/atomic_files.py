@@ -19,9 +19,9 @@ from pathlib import Path
 from verl_rollout_dump.storage.compression import Codec, Pieces, Plain
 from verl_rollout_dump.storage.step_files import own_temporary_path, temporary_path
 
-MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: what one writev takes
+_MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: what one writev takes
 FILE_MODE = 0o664  # before the umask takes its bits
-FOLDER_MODE = 0o775
+_FOLDER_MODE = 0o775
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 # Gives a complete temporary file (first) its name (second); raises OSError.
@@ -71,7 +71,7 @@ def write_file(
     permission, a device that fails at write, at sync or at close) leaves no file behind, and is passed on. After a
     failed fsync the file is not used again: the kernel may have dropped its dirty pages.
     """
-    with replacing(path, place, beside=temporary_path) as temporary, new_file(temporary) as descriptor:
+    with replacing(path, place, beside=temporary_path) as temporary, _new_file(temporary) as descriptor:
         size = sum(write_all(descriptor, some) for some in before)
         for some in pieces:
             size += write_all(descriptor, codec.compress(some))
@@ -88,7 +88,7 @@ def replace_file(path: Path, content: bytes, sync: Sync) -> None:
 
 def write_shared_file(path: Path, content: bytes, place: Placement) -> None:
     """Write a file that other processes may write at the same time, atomically. Raises OSError."""
-    with replacing(path, place) as temporary, new_file(temporary) as descriptor:
+    with replacing(path, place) as temporary, _new_file(temporary) as descriptor:
         write_all(descriptor, [content])
 
 
@@ -100,7 +100,7 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[int]:
+def _new_file(path: Path) -> Iterator[int]:
     """Create a file for writing and yield its descriptor; close it, and remove it if that or the block fails.
 
     A file that has the name is removed first: a failed attempt left it, since the lock of the directory is ours.
@@ -125,7 +125,7 @@ def make_folder(path: Path) -> None:
         if path.parent != path:
             make_folder(path.parent)
         try:
-            path.mkdir(FOLDER_MODE)
+            path.mkdir(_FOLDER_MODE)
         except FileExistsError:
             if not path.is_dir():
                 raise
@@ -143,13 +143,13 @@ def make_folder_within(folder: Path, name: str) -> Path:
 def write_all(descriptor: int, pieces: Pieces) -> int:
     """Write every byte of the pieces, after short writes too; return their size in bytes."""
     total = 0
-    for start in range(0, len(pieces), MAX_PIECES):
-        total += write_vector(descriptor, pieces[start : start + MAX_PIECES])
+    for start in range(0, len(pieces), _MAX_PIECES):
+        total += _write_vector(descriptor, pieces[start : start + _MAX_PIECES])
     return total
 
 
-def write_vector(descriptor: int, pieces: Pieces) -> int:
-    """Write at most `MAX_PIECES` pieces, continuing after short writes; return their size in bytes."""
+def _write_vector(descriptor: int, pieces: Pieces) -> int:
+    """Write at most `_MAX_PIECES` pieces, continuing after short writes; return their size in bytes."""
     size = sum(map(len, pieces))
     done = os.writev(descriptor, pieces) if size else 0
     if done < size:

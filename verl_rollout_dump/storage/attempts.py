@@ -15,7 +15,7 @@ from typing import Any, Literal
 from verl_rollout_dump.storage.steps import format_steps, parse_steps
 
 State = Literal["running", "complete", "failed"]
-STEP_SETS = ("steps", "failed", "dropped", "pending")
+_STEP_SETS = ("steps", "failed", "dropped", "pending")
 NOBODY = 0  # the number of the attempt that stands for files of other programs
 
 
@@ -45,14 +45,14 @@ class Attempt:
         """Read an attempt; unknown keys are ignored. Raises KeyError, TypeError and ValueError."""
         known = {f.name for f in fields(cls)}
         given = {name: value for name, value in entry.items() if name in known}
-        attempt = cls(**{**given, **{name: parse_steps(entry.get(name, "")) for name in STEP_SETS}})
+        attempt = cls(**{**given, **{name: parse_steps(entry.get(name, "")) for name in _STEP_SETS}})
         if "first_step" not in entry:
             attempt.first_step = min(attempt.steps, default=None)
         return attempt
 
     def as_json(self, superseded: Iterable[int]) -> dict[str, Any]:
         """Return the attempt as in `run.json`; `superseded` are its steps outside the lineage."""
-        sets = {name: format_steps(getattr(self, name)) for name in STEP_SETS}
+        sets = {name: format_steps(getattr(self, name)) for name in _STEP_SETS}
         return {**vars(self), **sets, "superseded": format_steps(superseded)}
 
     @property

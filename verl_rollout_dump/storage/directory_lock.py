@@ -27,8 +27,8 @@ from verl_rollout_dump.storage.step_files import RUN_LEASE, RUN_LOCK
 
 logger = logging.getLogger(__name__)
 
-TAKEN = (errno.EACCES, errno.EAGAIN)
-NO_FLOCK = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
+_TAKEN = (errno.EACCES, errno.EAGAIN)
+_NO_FLOCK = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
 
 
 class DirectoryLock:
@@ -43,13 +43,13 @@ class DirectoryLock:
         self._path = folder / RUN_LOCK
         owner = owner_of_process()
         try:
-            self._descriptor = lock_file(self._path)
+            self._descriptor = _lock_file(self._path)
         except BlockingIOError as error:
-            raise DumpError(refusal(folder, read_owner(self._path))) from error
+            raise DumpError(refusal(folder, _read_owner(self._path))) from error
         if self._descriptor is None:
-            self._lease = take_lease(folder, owner)
+            self._lease = _take_lease(folder, owner)
         else:
-            write_owner(self._descriptor, owner)
+            _write_owner(self._descriptor, owner)
         _held.add(self)
 
     @property
@@ -59,7 +59,7 @@ class DirectoryLock:
 
     def is_in_place(self) -> bool:
         """Return whether the folder still has the file that is locked."""
-        return self._descriptor is None or is_same_file(self._descriptor, self._path)
+        return self._descriptor is None or _is_same_file(self._descriptor, self._path)
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
@@ -76,25 +76,25 @@ class DirectoryLock:
             self._descriptor = None
 
 
-def lock_file(path: Path) -> int | None:
+def _lock_file(path: Path) -> int | None:
     """Return the descriptor of a file, locked, or None without flock. Raises BlockingIOError if it is locked."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NOFOLLOW, FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if is_same_file(descriptor, path):  # not a file that was removed meanwhile
+            if _is_same_file(descriptor, path):  # not a file that was removed meanwhile
                 return descriptor
             os.close(descriptor)
         except OSError as error:
             os.close(descriptor)
-            if error.errno in NO_FLOCK:
+            if error.errno in _NO_FLOCK:
                 return None
-            if error.errno in TAKEN:
+            if error.errno in _TAKEN:
                 raise BlockingIOError(*error.args) from error
             raise
 
 
-def is_same_file(descriptor: int, path: Path) -> bool:
+def _is_same_file(descriptor: int, path: Path) -> bool:
     """Return whether a path still names an open file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
@@ -102,14 +102,14 @@ def is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def write_owner(descriptor: int, owner: Owner) -> None:
+def _write_owner(descriptor: int, owner: Owner) -> None:
     """Write the owner into the open lock file, for the message to runs that are refused. Raises OSError."""
     content = json.dumps(vars(owner)).encode() + b"\n"
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, content, 0)
 
 
-def read_owner(path: Path) -> Owner | None:
+def _read_owner(path: Path) -> Owner | None:
     """Return the owner in a lock file, or None if it has none or cannot be read."""
     try:
         return parse_owner(path.read_bytes())
@@ -147,7 +147,7 @@ class LeaseOfFolder:
         self._path.unlink(missing_ok=True)
 
 
-def take_lease(folder: Path, owner: Owner) -> Lease:
+def _take_lease(folder: Path, owner: Owner) -> Lease:
     """Take the lease of a folder whose file system has no flock. Raises `DumpError` if another run holds it."""
     logger.warning("%s is on a file system without flock: its lock is a lease, renewed while the run lives", folder)
     try:
@@ -156,7 +156,7 @@ def take_lease(folder: Path, owner: Owner) -> Lease:
         raise DumpError(refusal(folder, held.owner)) from held
 
 
-def leave_locks_to_parent() -> None:
+def _leave_locks_to_parent() -> None:
     """Close all locks in a forked child: otherwise they would outlive the parent."""
     for lock in list(_held):
         with contextlib.suppress(OSError):  # the child has closed it already
@@ -164,4 +164,4 @@ def leave_locks_to_parent() -> None:
 
 
 _held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
-os.register_at_fork(after_in_child=leave_locks_to_parent)
+os.register_at_fork(after_in_child=_leave_locks_to_parent)

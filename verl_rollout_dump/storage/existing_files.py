@@ -47,7 +47,7 @@ class StepPlace(Protocol):
 
 
 @dataclass(frozen=True)
-class Policy:
+class _Policy:
     """A choice of `path.existing`. Both functions raise OSError; `check` raises FileExistsError to refuse the step."""
 
     check: Callable[[StepPlace], None]
@@ -94,10 +94,10 @@ def _others(place: StepPlace) -> list[str]:
     return [name for name in other_names(place.name) if place.exists(name)]
 
 
-POLICIES: dict[Existing, Policy] = {
-    Existing.supersede: Policy(_allow, _supersede),
-    Existing.error: Policy(_refuse, _place_alone),
-    Existing.overwrite: Policy(_allow, _overwrite),
+POLICIES: dict[Existing, _Policy] = {
+    Existing.supersede: _Policy(_allow, _supersede),
+    Existing.error: _Policy(_refuse, _place_alone),
+    Existing.overwrite: _Policy(_allow, _overwrite),
 }
 
 

@@ -25,7 +25,7 @@ from verl_rollout_dump.storage.timestamps import now
 
 logger = logging.getLogger(__name__)
 
-START_TIME = 19  # index among the fields after the name in /proc/PID/stat (field 22 in proc(5))
+_START_TIME = 19  # index among the fields after the name in /proc/PID/stat (field 22 in proc(5))
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Owner:
 
     def is_dead(self) -> bool:
         """Return whether the process is known to have ended. A process of another host is never known to have ended."""
-        return self.host == socket.gethostname() and process_start(self.pid) != self.process
+        return self.host == socket.gethostname() and _process_start(self.pid) != self.process
 
 
 def owner_of_process() -> Owner:
     """Return this process as the owner of a new lock."""
-    return Owner(socket.gethostname(), os.getpid(), now(), process_start(os.getpid()) or "", uuid4().hex)
+    return Owner(socket.gethostname(), os.getpid(), now(), _process_start(os.getpid()) or "", uuid4().hex)
 
 
 def parse_owner(content: bytes) -> Owner | None:
@@ -63,7 +63,7 @@ def parse_owner(content: bytes) -> Owner | None:
         return None
 
 
-def process_start(pid: int) -> str | None:
+def _process_start(pid: int) -> str | None:
     """Return when a process of this host began: None without such a process, "" if the system does not say."""
     try:
         os.kill(pid, 0)
@@ -72,7 +72,7 @@ def process_start(pid: int) -> str | None:
     except PermissionError:
         pass  # it lives and belongs to another user
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[START_TIME]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[_START_TIME]
     except (OSError, IndexError):
         return ""
 
@@ -82,7 +82,7 @@ EXPIRES = 60.0
 SETTLES = 0.5  # how long a run waits to see whether another one took the lease at the same moment
 
 
-class LeasePlace(Protocol):
+class _LeasePlace(Protocol):
     """Where a lease is stored. The methods raise OSError."""
 
     where: str
@@ -108,7 +108,7 @@ class LeaseHeld(Exception):
 class Lease:
     """A lease, held from its construction on, which raises `LeaseHeld` and OSError."""
 
-    def __init__(self, place: LeasePlace, owner: Owner) -> None:
+    def __init__(self, place: _LeasePlace, owner: Owner) -> None:
         self.is_lost = False
         self._place = place
         self._owner = owner

@@ -23,7 +23,7 @@ from verl_rollout_dump.storage.step_files import files_by_step, shard_folders, w
 
 
 @dataclass
-class FolderHistory:
+class _FolderHistory:
     """The attempts that wrote into a folder, and the template of its file names (None if unknown)."""
 
     folder: Path
@@ -82,7 +82,7 @@ def missing_parts(directory: Path) -> dict[int, int]:
     return lacking
 
 
-def _is_current(history: FolderHistory, step: int, histories: Sequence[FolderHistory]) -> bool:
+def _is_current(history: _FolderHistory, step: int, histories: Sequence[_FolderHistory]) -> bool:
     """Return whether a folder's file of a step counts: no later attempt began at the step or an earlier one.
 
     Later attempts with another number of writers are in other folders; they are known by the time they started.
@@ -102,7 +102,7 @@ def _latest(paths: Sequence[Path]) -> Path:
     return max(paths, key=lambda path: path.lstat().st_mtime_ns)
 
 
-def history_of(folder: Path) -> FolderHistory:
+def history_of(folder: Path) -> _FolderHistory:
     """Read a folder's `run.json`; a missing or unreadable one gives no attempts and no template."""
     content = read_content(folder)
     try:
@@ -110,5 +110,5 @@ def history_of(folder: Path) -> FolderHistory:
         attempts = [Attempt.from_json(entry) for entry in record.get("attempts", ())]
         template = record["rollout_dump"]["path"]["filename"] if attempts else None
     except (ValueError, KeyError, TypeError, AttributeError):
-        return FolderHistory(folder, [], None)
-    return FolderHistory(folder, attempts, template)
+        return _FolderHistory(folder, [], None)
+    return _FolderHistory(folder, attempts, template)

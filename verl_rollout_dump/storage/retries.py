@@ -18,7 +18,7 @@ from verl_rollout_dump.errors import OnceLogger
 
 logger = logging.getLogger(__name__)
 
-MAY_PASS = {
+_MAY_PASS = {
     getattr(errno, name)
     for name in (
         *("EIO", "ENOSPC", "EDQUOT", "EAGAIN", "ESTALE", "ETIMEDOUT", "EBUSY", "ENOMEM", "EMFILE", "ENFILE"),
@@ -26,10 +26,10 @@ MAY_PASS = {
     )
     if hasattr(errno, name)
 }
-FIRST_PAUSE = 0.1  # seconds
+_FIRST_PAUSE = 0.1  # seconds
 LONGEST_PAUSE = 5.0
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Retries:
@@ -45,16 +45,16 @@ class Retries:
         """Try only once from now on: the process is about to end."""
         self._hurry.set()
 
-    def run(self, what: str, attempt: Callable[[], T]) -> T:
+    def run(self, what: str, attempt: Callable[[], _T]) -> _T:
         """Return what `attempt` returns; raises what its last try raised."""
         ends = time.monotonic() + self._seconds
-        pause = FIRST_PAUSE
+        pause = _FIRST_PAUSE
         while True:
             try:
                 return attempt()
             except OSError as error:
                 is_over = time.monotonic() + pause > ends
-                if error.errno not in MAY_PASS or is_over or not self._may_wait() or self._hurry.is_set():
+                if error.errno not in _MAY_PASS or is_over or not self._may_wait() or self._hurry.is_set():
                     raise
                 if self._once.count(error.errno):
                     message = "%s failed (%s); trying again for up to %.0f s. Retries after this error are logged once"

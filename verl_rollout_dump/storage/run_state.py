@@ -25,7 +25,7 @@ from verl_rollout_dump.storage.steps import format_steps
 
 
 @dataclass(frozen=True)
-class DeadRun:
+class _DeadRun:
     """A run that ended without updating `run.json`, because it was killed or its machine stopped."""
 
     host: str
@@ -38,7 +38,7 @@ class DeadRun:
         return f"ended without a word (pid {self.pid}{where} is gone)"
 
 
-def dead_runs(directory: Path) -> list[DeadRun]:
+def dead_runs(directory: Path) -> list[_DeadRun]:
     """Return the runs of a dump, one for each writer, that are `running` in `run.json` and no longer live."""
     folders = (directory, *shard_folders(directory))
     return [dead for folder in folders if (dead := _dead_run(folder)) is not None]
@@ -75,13 +75,13 @@ def is_alive(folder: Path) -> bool:
     return _is_locked(folder / RUN_LOCK) or _has_live_lease(folder / RUN_LEASE)
 
 
-def _dead_run(folder: Path) -> DeadRun | None:
+def _dead_run(folder: Path) -> _DeadRun | None:
     running = [attempt for attempt in _attempts(folder) if attempt.state == "running"]
     if not running or not running[-1].pid or is_alive(folder):  # pid 0: another program wrote `run.json`
         return None
     last = running[-1]
     unwritten = (last.pending | read_handover_log(folder)) - last.steps - last.failed - last.dropped
-    return DeadRun(last.host, last.pid, frozenset(unwritten))
+    return _DeadRun(last.host, last.pid, frozenset(unwritten))
 
 
 def _attempts(folder: Path) -> list[Attempt]:

@@ -33,10 +33,10 @@ from verl_rollout_dump.config.schema import WriterConfig
 from verl_rollout_dump.storage.compression import CODECS
 
 STEP_SUFFIX = ".jsonl"
-COMPRESSED_SUFFIXES = tuple(codec.suffix for codec in CODECS.values() if codec.suffix)
-STEP_SUFFIXES = (STEP_SUFFIX, *(STEP_SUFFIX + suffix for suffix in COMPRESSED_SUFFIXES))
+_COMPRESSED_SUFFIXES = tuple(codec.suffix for codec in CODECS.values() if codec.suffix)
+_STEP_SUFFIXES = (STEP_SUFFIX, *(STEP_SUFFIX + suffix for suffix in _COMPRESSED_SUFFIXES))
 PARQUET_SUFFIX = ".parquet"  # of files that other programs dump, such as TRL's completions
-READABLE_SUFFIXES = (*STEP_SUFFIXES, PARQUET_SUFFIX)
+READABLE_SUFFIXES = (*_STEP_SUFFIXES, PARQUET_SUFFIX)
 TEMPORARY_SUFFIX = ".tmp"
 REFUSED_SUFFIX = ".refused"  # of a file in the spool that `existing: error` keeps out of the store
 
@@ -51,9 +51,9 @@ REPAIR_REPORT = "repair.json"
 SUPERSEDED_FOLDER = "superseded"
 VALIDATION_FOLDER = "validation"
 SHARDS_FOLDER = "shards"
-SHARD_NAME = re.compile(r"(?P<shard>\d{4,})-of-(?P<shards>\d{4,})")
+_SHARD_NAME = re.compile(r"(?P<shard>\d{4,})-of-(?P<shards>\d{4,})")
 
-_ANY_COMPRESSION = f"({'|'.join(map(re.escape, COMPRESSED_SUFFIXES))})?"
+_ANY_COMPRESSION = f"({'|'.join(map(re.escape, _COMPRESSED_SUFFIXES))})?"
 # The last number in the name, for names whose template is not known.
 _ANY_TEMPLATE = re.compile(rf".*?(?P<step>\d+)[^\d]*?{re.escape(STEP_SUFFIX)}{_ANY_COMPRESSION}")
 
@@ -68,25 +68,25 @@ def step_name(template: str, step: int) -> str:
 
 def other_names(name: str) -> list[str]:
     """Return the names that the file of a step has under the other compressions."""
-    plain = without_compression(name)
+    plain = _without_compression(name)
     return [plain + codec.suffix for codec in CODECS.values() if plain + codec.suffix != name]
 
 
-def without_compression(name: str) -> str:
+def _without_compression(name: str) -> str:
     """Return a file name without the suffix of its compression."""
-    for suffix in COMPRESSED_SUFFIXES:
+    for suffix in _COMPRESSED_SUFFIXES:
         name = name.removesuffix(suffix)
     return name
 
 
 def plain_name(name: str) -> str:
     """Return the name of the same step's file as plain JSONL: `7.jsonl` for `7.jsonl.gz` and `7.parquet`."""
-    stem = without_compression(name).removesuffix(PARQUET_SUFFIX).removesuffix(STEP_SUFFIX)
+    stem = _without_compression(name).removesuffix(PARQUET_SUFFIX).removesuffix(STEP_SUFFIX)
     return stem + STEP_SUFFIX
 
 
 @cache
-def step_pattern(template: str | None) -> re.Pattern[str]:
+def _step_pattern(template: str | None) -> re.Pattern[str]:
     """Return a pattern that the names of a template match; None stands for an unknown template."""
     if template is None:
         return _ANY_TEMPLATE
@@ -101,9 +101,9 @@ def step_pattern(template: str | None) -> re.Pattern[str]:
 
 def step_of(name: str, template: str | None) -> int | None:
     """Return the step whose file has a name, or None if it is not a name that the template gives."""
-    match = step_pattern(template).fullmatch(name)
+    match = _step_pattern(template).fullmatch(name)
     step = int(match["step"]) if match else None
-    if step is not None and template is not None and without_compression(name) != step_name(template, step):
+    if step is not None and template is not None and _without_compression(name) != step_name(template, step):
         return None
     return step
 
@@ -154,17 +154,17 @@ def shard_folder(directory: Path, config: WriterConfig) -> Path:
     """Return where a writer writes: the directory itself if it is the only writer."""
     if config.shards == 1:
         return directory
-    return directory / SHARDS_FOLDER / shard_name(config.shard, config.shards)
+    return directory / SHARDS_FOLDER / _shard_name(config.shard, config.shards)
 
 
 def shard_url(url: str, config: WriterConfig) -> str:
     """Return the URL where a writer writes: the URL of the dump if it is the only writer."""
     if config.shards == 1:
         return url
-    return f"{url.rstrip('/')}/{SHARDS_FOLDER}/{shard_name(config.shard, config.shards)}"
+    return f"{url.rstrip('/')}/{SHARDS_FOLDER}/{_shard_name(config.shard, config.shards)}"
 
 
-def shard_name(shard: int, shards: int) -> str:
+def _shard_name(shard: int, shards: int) -> str:
     """Return the name of a writer's folder."""
     return f"{shard:04d}-of-{shards:04d}"
 
@@ -174,12 +174,12 @@ def shard_folders(directory: Path) -> list[Path]:
     folder = directory / SHARDS_FOLDER
     if not folder.is_dir():
         return []
-    return sorted(entry for entry in folder.iterdir() if SHARD_NAME.fullmatch(entry.name) and entry.is_dir())
+    return sorted(entry for entry in folder.iterdir() if _SHARD_NAME.fullmatch(entry.name) and entry.is_dir())
 
 
 def writers_of(folder_name: str) -> int:
     """Return the number of writers that a shard's folder name states; 1 for other names."""
-    match = SHARD_NAME.fullmatch(folder_name)
+    match = _SHARD_NAME.fullmatch(folder_name)
     return int(match["shards"]) if match else 1
 
 

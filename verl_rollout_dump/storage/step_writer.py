@@ -13,7 +13,7 @@ from verl_rollout_dump.config.schema import WriterConfig
 from verl_rollout_dump.storage.atomic_files import DurableSync, Placement, Sync, rename_over, write_file
 from verl_rollout_dump.storage.compression import CODECS, Pieces
 
-BLOCK = 1 << 22  # bytes
+_BLOCK = 1 << 22  # bytes
 
 
 class StepWriter:
@@ -51,6 +51,6 @@ class StepWriter:
 def _blocks(path: Path, size: int) -> Iterator[Pieces]:
     """Yield the first `size` bytes of a file. Raises OSError."""
     with path.open("rb", buffering=0) as file:
-        while size and (block := file.read(min(size, BLOCK))):
+        while size and (block := file.read(min(size, _BLOCK))):
             size -= len(block)
             yield [block]

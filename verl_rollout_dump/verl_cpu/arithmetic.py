@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-DATA_SOURCE = "arithmetic"
-TRAIN_QUESTIONS = 64
-VALIDATION_QUESTIONS = 8
+_DATA_SOURCE = "arithmetic"
+_TRAIN_QUESTIONS = 64
+_VALIDATION_QUESTIONS = 8
 
 # The score of a wrong number. Without it a weak model would learn nothing.
-NUMBER_CREDIT = 0.1
+_NUMBER_CREDIT = 0.1
 
 
 def compute_score(
@@ -27,7 +27,7 @@ def compute_score(
     numbers = re.findall(r"-?\d+", solution_str)
     correct = bool(numbers) and numbers[-1] == str(ground_truth)
     return {
-        "score": 1.0 if correct else NUMBER_CREDIT * bool(numbers),
+        "score": 1.0 if correct else _NUMBER_CREDIT * bool(numbers),
         "acc": np.bool_(correct),
         "n_numbers": np.int64(len(numbers)),
         "len": np.float32(len(solution_str)),
@@ -38,7 +38,7 @@ def question(index: int, split: str) -> dict[str, Any]:
     """Return one row in verl's data format. Both addends run through 0 to 9 in a mixed order."""
     first, second = (index * 7 + 3) % 10, (index * 3 + index // 10 + 1) % 10
     return {
-        "data_source": DATA_SOURCE,
+        "data_source": _DATA_SOURCE,
         "prompt": [{"role": "user", "content": f"What is {first} + {second}? Answer with one number."}],
         "ability": "math",
         "reward_model": {"style": "rule", "ground_truth": str(first + second)},
@@ -51,8 +51,8 @@ def write_questions(folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    indices_of = {"train": range(TRAIN_QUESTIONS)}
-    indices_of["val"] = range(TRAIN_QUESTIONS, TRAIN_QUESTIONS + VALIDATION_QUESTIONS)
+    indices_of = {"train": range(_TRAIN_QUESTIONS)}
+    indices_of["val"] = range(_TRAIN_QUESTIONS, _TRAIN_QUESTIONS + _VALIDATION_QUESTIONS)
     for split, indices in indices_of.items():
         table = pa.Table.from_pylist([question(index, split) for index in indices])
         pq.write_table(table, folder / f"{split}.parquet")

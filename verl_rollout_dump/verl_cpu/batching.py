@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-RequestT = TypeVar("RequestT")
-ResponseT = TypeVar("ResponseT")
+_RequestT = TypeVar("_RequestT")
+_ResponseT = TypeVar("_ResponseT")
 
 # A batch starts when no request has arrived for this long. verl's agent loop sends its requests within a few
 # milliseconds of each other, and generating one token takes longer than this.
-SETTLE_SECONDS = 0.02
+_SETTLE_SECONDS = 0.02
 
 
-class Gate:
+class _Gate:
     """A gate that is open unless somebody holds it closed. Several may, each for its own reason."""
 
     def __init__(self) -> None:
@@ -39,26 +39,26 @@ class Gate:
             await self._open.wait()
 
 
-class BatchQueue(Generic[RequestT, ResponseT]):
+class BatchQueue(Generic[_RequestT, _ResponseT]):
     """`await submit(request)` returns the response. Requests wait while a batch runs or the gate is closed.
 
     All methods are called in one event loop; `run` is called in a thread, never twice at the same time.
     """
 
-    def __init__(self, run: Callable[[list[RequestT]], Sequence[ResponseT]], max_batch: int) -> None:
+    def __init__(self, run: Callable[[list[_RequestT]], Sequence[_ResponseT]], max_batch: int) -> None:
         if max_batch < 1:
             raise ValueError(f"max_batch={max_batch}: expected at least 1 (actor_rollout_ref.rollout.max_num_seqs).")
-        self.gate = Gate()
+        self.gate = _Gate()
         self._run = run
         self._max_batch = max_batch
-        self._waiting: list[tuple[RequestT, asyncio.Future[ResponseT]]] = []
+        self._waiting: list[tuple[_RequestT, asyncio.Future[_ResponseT]]] = []
         self._idle = asyncio.Event()
         self._idle.set()
         self._loop_task: asyncio.Task[None] | None = None
 
-    async def submit(self, request: RequestT) -> ResponseT:
+    async def submit(self, request: _RequestT) -> _ResponseT:
         """Queue a request and wait for its response; raises what `run` raised."""
-        future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[_ResponseT] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, future))
         if self._loop_task is None or self._loop_task.done():
             self._loop_task = asyncio.create_task(self._run_batches())
@@ -68,7 +68,7 @@ class BatchQueue(Generic[RequestT, ResponseT]):
         """Wait until no batch is running."""
         await self._idle.wait()
 
-    def answer_waiting(self, response: Callable[[], ResponseT]) -> None:
+    def answer_waiting(self, response: Callable[[], _ResponseT]) -> None:
         """Answer every request that still waits with this response."""
         waiting, self._waiting = self._waiting, []
         for _, future in waiting:
@@ -87,9 +87,9 @@ class BatchQueue(Generic[RequestT, ResponseT]):
         seen = -1
         while seen < len(self._waiting) < self._max_batch:
             seen = len(self._waiting)
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(_SETTLE_SECONDS)
 
-    async def _run_batch(self, batch: list[tuple[RequestT, asyncio.Future[ResponseT]]]) -> None:
+    async def _run_batch(self, batch: list[tuple[_RequestT, asyncio.Future[_ResponseT]]]) -> None:
         self._idle.clear()
         try:
             responses = await asyncio.to_thread(self._run, [request for request, _ in batch])

@@ -25,25 +25,25 @@ from verl_rollout_dump.storage.step_files import RUN_RECORD
 from verl_rollout_dump.verl_cpu.prepare import MODELS
 from verl_rollout_dump.verl_cpu.train import ASSETS_ROOT, INTERRUPTED, ensure_assets, environment, interrupt, train
 
-CONFIG = "ci"
-OUTPUT_ROOT = Path("outputs/ci")
-PACKAGE = "pkg://"
+_CONFIG = "ci"
+_OUTPUT_ROOT = Path("outputs/ci")
+_PACKAGE = "pkg://"
 BROKEN = 2  # the exit code of reward_check if the reward function cannot be loaded, or raises
 # Lossy rules (another type is read back) that keep the whole value.
-VALUE_IS_THERE = {"key_to_text", "key_collision", "reserved_key", "non_finite_string"}
-RULE_OF = {rule.name: rule for rule in RULES}
+_VALUE_IS_THERE = {"key_to_text", "key_collision", "reserved_key", "non_finite_string"}
+_RULE_OF = {rule.name: rule for rule in RULES}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     options, overrides = parse(arguments)
     assets = (ASSETS_ROOT / options.model).absolute()
-    folder = (options.out or OUTPUT_ROOT / time.strftime("%Y%m%d-%H%M%S")).absolute()
+    folder = (options.out or _OUTPUT_ROOT / time.strftime("%Y%m%d-%H%M%S")).absolute()
     words = [*reward_overrides(options.reward, options.function), *overrides]
     signal.signal(signal.SIGTERM, interrupt)
     try:
-        code = ensure_assets(options.model, assets) or check_reward(assets, words)
-        code = code or train(assets, folder / "verl.log", ["--config-name", CONFIG, *words, dumped_to(folder)])
+        code = ensure_assets(options.model, assets) or _check_reward(assets, words)
+        code = code or train(assets, folder / "verl.log", ["--config-name", _CONFIG, *words, _dumped_to(folder)])
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -63,36 +63,36 @@ def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str
     parser.add_argument("--function", default="compute_score", help="its name (default: compute_score)")
     parser.add_argument("--model", choices=sorted(MODELS), default="tiny")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help=f"dump and log (default: a new folder in {OUTPUT_ROOT})"
+        "--out", type=Path, metavar="DIR", help=f"dump and log (default: a new folder in {_OUTPUT_ROOT})"
     )
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of verl, such as data.train_files=FILE.parquet")
     options = parser.parse_intermixed_args(arguments)
-    if not options.reward.startswith(PACKAGE) and not Path(options.reward).is_file():
+    if not options.reward.startswith(_PACKAGE) and not Path(options.reward).is_file():
         parser.error(f"there is no file {options.reward}")
     return options, options.overrides
 
 
 def reward_overrides(reward: str, function: str) -> list[str]:
     """Return the overrides that select a reward function; its path is absolute, since Ray's processes run elsewhere."""
-    path = reward if reward.startswith(PACKAGE) else str(Path(reward).absolute())
-    return [f"reward.custom_reward_function.path={quoted(path)}", f"reward.custom_reward_function.name={function}"]
+    path = reward if reward.startswith(_PACKAGE) else str(Path(reward).absolute())
+    return [f"reward.custom_reward_function.path={_quoted(path)}", f"reward.custom_reward_function.name={function}"]
 
 
-def dumped_to(folder: Path) -> str:
+def _dumped_to(folder: Path) -> str:
     """Return the override that makes verl dump into a folder."""
-    return f"trainer.rollout_data_dir={quoted(str(folder / 'rollouts'))}"
+    return f"trainer.rollout_data_dir={_quoted(str(folder / 'rollouts'))}"
 
 
-def quoted(text: str) -> str:
+def _quoted(text: str) -> str:
     """Return text quoted for Hydra."""
     escaped = text.replace("'", "\\'")
     return f"'{escaped}'"
 
 
-def check_reward(assets: Path, overrides: Sequence[str]) -> int:
+def _check_reward(assets: Path, overrides: Sequence[str]) -> int:
     """Call the reward function in a separate process, without training; returns the exit code of `reward_check`."""
     print("calling the reward function on a few questions", flush=True)
-    command = [sys.executable, "-m", "verl_rollout_dump.verl_cpu.reward_check", "--config-name", CONFIG, *overrides]
+    command = [sys.executable, "-m", "verl_rollout_dump.verl_cpu.reward_check", "--config-name", _CONFIG, *overrides]
     return subprocess.run(command, env=environment(os.environ, assets, ""), check=False).returncode
 
 
@@ -108,9 +108,9 @@ def judge(dump: Path) -> int:
     return 1 if losses else 0
 
 
-def advice_of(name: str) -> str:
+def _advice_of(name: str) -> str:
     """Return what a rule writes, and what to return instead."""
-    rule = RULE_OF.get(name)
+    rule = _RULE_OF.get(name)
     return (
         f"the rule {name!r} that was registered for it" if rule is None else f"{rule.output} ({name}); {rule.instead}"
     )
@@ -120,9 +120,9 @@ def lossy_warnings(conversions: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each kind of loss among the conversions of a report."""
     return [
         f"field {found['field']!r}{' at ' + found['path'] if found['path'] else ''}, record {found['first_record']}: "
-        f"{found['count']} x {found['type']} would be written as {advice_of(found['rule'])}"
+        f"{found['count']} x {found['type']} would be written as {_advice_of(found['rule'])}"
         for found in conversions
-        if found["lossy"] and found["rule"] not in VALUE_IS_THERE
+        if found["lossy"] and found["rule"] not in _VALUE_IS_THERE
     ]
 
 

@@ -6,15 +6,15 @@ import re
 
 from verl_rollout_dump.verl_cpu.progress import ANSI
 
-MOST_CAUSES = 5
+_MOST_CAUSES = 5
 # How Ray marks the lines of its processes.
-PROCESS = re.compile(r"^\([\w.:]+ pid=\d+[^)]*\) ")
+_PROCESS = re.compile(r"^\([\w.:]+ pid=\d+[^)]*\) ")
 # The last line of a traceback. Ray's wrapping errors do not count: the wrapped ones follow on their own lines.
-RAISED = re.compile(r"^(?:[a-zA-Z_]\w*\.)*(?!RayTaskError)[A-Z]\w*(?:Error|Exception|Interrupt)(?:\(.*?\))?: \S")
+_RAISED = re.compile(r"^(?:[a-zA-Z_]\w*\.)*(?!RayTaskError)[A-Z]\w*(?:Error|Exception|Interrupt)(?:\(.*?\))?: \S")
 # Parts that differ between runs and processes.
-CHANCE = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+")
+_CHANCE = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+")
 # A message of verl's that does not say what to do -> what to do.
-ADVICE = {
+_ADVICE = {
     re.compile(r"PicklingError.*custom_module_"): "an object of a class from the reward function's file cannot be sent "
     "between verl's processes: return numbers, text, lists and dicts instead",
 }
@@ -24,8 +24,8 @@ def causes(output: str) -> list[str]:
     """Return the exceptions in verl's output, each once and in order, then the advice that applies."""
     found: dict[str, str] = {}
     for line in ANSI.sub("", output).splitlines():
-        said = PROCESS.sub("", line).strip()
-        if RAISED.match(said):
-            found.setdefault(CHANCE.sub("#", said), said)
-    raised = list(found.values())[:MOST_CAUSES]
-    return raised + [advice for pattern, advice in ADVICE.items() if any(map(pattern.search, raised))]
+        said = _PROCESS.sub("", line).strip()
+        if _RAISED.match(said):
+            found.setdefault(_CHANCE.sub("#", said), said)
+    raised = list(found.values())[:_MOST_CAUSES]
+    return raised + [advice for pattern, advice in _ADVICE.items() if any(map(pattern.search, raised))]

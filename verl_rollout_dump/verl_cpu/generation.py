@@ -50,7 +50,7 @@ class _Row:
         return at_end_token or len(token_ids) >= self.request.max_tokens
 
 
-def never() -> bool:
+def _never() -> bool:
     """Do not stop early."""
     return False
 
@@ -66,7 +66,7 @@ class BatchGenerator:
         self.model = model
         self.end_tokens = frozenset(end_tokens)
 
-    def generate(self, requests: Sequence[Request], stopped: Callable[[], bool] = never) -> list[Response]:
+    def generate(self, requests: Sequence[Request], stopped: Callable[[], bool] = _never) -> list[Response]:
         """Return one response for each request, in order.
 
         `stopped` is called before every token. When it returns True, unfinished responses are returned as they are,
@@ -81,7 +81,7 @@ class BatchGenerator:
 
     def _run(self, rows: list[_Row], stopped: Callable[[], bool]) -> list[_Row]:
         """Generate until every row has ended; return the rows that had not ended when `stopped` returned True."""
-        tokens, attention_mask = pad_left([row.request.prompt_ids for row in rows])
+        tokens, attention_mask = _pad_left([row.request.prompt_ids for row in rows])
         positions = (attention_mask.cumsum(dim=-1) - 1).clamp(min=0)
         cache = None
         while rows:
@@ -119,7 +119,7 @@ class BatchGenerator:
         return chosen
 
 
-def pad_left(prompts: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+def _pad_left(prompts: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return token ids (n, longest) int64, padded on the left with 0, and the mask (n, longest) of real ones."""
     longest = max(len(prompt) for prompt in prompts)
     tokens = torch.zeros(len(prompts), longest, dtype=torch.int64)

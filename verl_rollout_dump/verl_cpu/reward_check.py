@@ -23,9 +23,9 @@ from verl_rollout_dump.config import load_config
 from verl_rollout_dump.verl_cpu.ci import BROKEN
 from verl_rollout_dump.verl_cpu.reward_problems import LOADED_FILE, SCORE_TENSORS, problems_of
 
-QUESTIONS = 4
+_QUESTIONS = 4
 
-Reward = Callable[..., Any]
+_Reward = Callable[..., Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,20 +37,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of verl")
     options = parser.parse_args(arguments)
     try:
-        return check(composed(options.config_name, options.overrides))
+        return check(_composed(options.config_name, options.overrides))
     except Exception as error:
         traceback.print_exc()
-        print(place_of(error), file=sys.stderr)
+        print(_place_of(error), file=sys.stderr)
         return BROKEN
 
 
 def check(config: Any) -> int:
     """Call the reward function that a config names and print what is wrong; returns the exit code."""
-    reward = loaded_reward(config)
+    reward = _loaded_reward(config)
     if reward is None:
         print("no custom reward function is configured: nothing to call before the training")
         return 0
-    results = call(reward, questions(config))
+    results = call(reward, _questions(config))
     rules = load_config({"serialization": config.rollout_dump.serialization}).serialization
     problems = problems_of(results, rules, SCORE_TENSORS[bool(config.trainer.use_v1)])
     if not problems:
@@ -61,7 +61,7 @@ def check(config: Any) -> int:
     return 1
 
 
-def place_of(error: BaseException) -> str:
+def _place_of(error: BaseException) -> str:
     """Return the file, the line and the text of an exception: those of the user's code, as far as it is known."""
     while error.__cause__ is not None:
         error = error.__cause__
@@ -74,7 +74,7 @@ def place_of(error: BaseException) -> str:
     return f"{own[-1].filename}, line {own[-1].lineno}: {what}" if own else what
 
 
-def composed(config_name: str, overrides: Sequence[str]) -> Any:
+def _composed(config_name: str, overrides: Sequence[str]) -> Any:
     """Return the config as verl's own entry point composes it; our plugin puts conf/ on the search path."""
     import verl  # noqa: F401  (loads the plugin)
     from hydra import compose, initialize_config_module
@@ -83,26 +83,26 @@ def composed(config_name: str, overrides: Sequence[str]) -> Any:
         return compose(config_name, overrides=list(overrides))
 
 
-def loaded_reward(config: Any) -> Reward | None:
+def _loaded_reward(config: Any) -> _Reward | None:
     """Return the reward function as verl loads it; None if there is none, or a reward manager of the user calls it."""
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
     if config.reward.reward_manager.source != "register":
         return None
-    reward: Reward | None = get_custom_reward_fn(config)
+    reward: _Reward | None = get_custom_reward_fn(config)
     return reward
 
 
-def questions(config: Any) -> list[dict[str, Any]]:
+def _questions(config: Any) -> list[dict[str, Any]]:
     """Return the first questions of the training data."""
     import pyarrow.parquet as pq
 
     files = config.data.train_files
     rows: list[dict[str, Any]] = pq.read_table(files if isinstance(files, str) else files[0]).to_pylist()
-    return rows[:QUESTIONS]
+    return rows[:_QUESTIONS]
 
 
-def call(reward: Reward, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def call(reward: _Reward, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Score two responses to each question, the ground truth and an empty text, as verl's reward manager does.
 
     Returns what verl makes of each result: a dict as it is, anything else as `score` and `acc`.

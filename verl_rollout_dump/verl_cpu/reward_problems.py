@@ -18,42 +18,42 @@ from verl_rollout_dump.serialization.type_names import type_name
 from verl_rollout_dump.serialization.values import ConversionError
 from verl_rollout_dump.verl_cpu.ci import lossy_warnings
 
-ADVICE = "return numbers, text, lists and dicts"
-SCORE_ADVICE = "return a float, or a dict with a float under 'score'"
+_ADVICE = "return numbers, text, lists and dicts"
+_SCORE_ADVICE = "return a float, or a dict with a float under 'score'"
 # verl loads a file under a module name that users do not know.
 LOADED_FILE = re.compile(r"\bcustom_module_-?\d+\.")
 
-Results = Sequence[dict[str, Any]]
+_Results = Sequence[dict[str, Any]]
 
 
-def problems_of(results: Results, rules: SerializationConfig, put_score: Callable[[Any], None]) -> list[str]:
+def problems_of(results: _Results, rules: SerializationConfig, put_score: Callable[[Any], None]) -> list[str]:
     """Return a sentence for each problem: which field, which type, what to return instead.
 
     `put_score` does with a score what the trainer does (a value of `SCORE_TENSORS`), and raises what it raises.
     """
-    problems = missing_scores(results) + refused_scores(results, put_score)
+    problems = _missing_scores(results) + _refused_scores(results, put_score)
     if put_score is put_into_batch:
-        problems += refused_by_v0(results)
-    return problems + lost_values(results, rules)
+        problems += _refused_by_v0(results)
+    return problems + _lost_values(results, rules)
 
 
-def missing_scores(results: Results) -> list[str]:
+def _missing_scores(results: _Results) -> list[str]:
     """Return a problem if a result has no score."""
     return [] if all("score" in result for result in results) else ["field 'score' is missing; verl needs it"]
 
 
-def refused_scores(results: Results, put_score: Callable[[Any], None]) -> list[str]:
+def _refused_scores(results: _Results, put_score: Callable[[Any], None]) -> list[str]:
     """Return a problem for the first score of each type that verl cannot use as a reward."""
     problems: dict[type, str] = {}
     for record, result in enumerate(results):
         score = result.get("score", 0.0)
-        reason = refusal_of(score, put_score)
+        reason = _refusal_of(score, put_score)
         if reason:
-            problems.setdefault(type(score), f"field 'score', record {record}: {reason}; {SCORE_ADVICE}")
+            problems.setdefault(type(score), f"field 'score', record {record}: {reason}; {_SCORE_ADVICE}")
     return list(problems.values())
 
 
-def refusal_of(score: Any, put_score: Callable[[Any], None]) -> str:
+def _refusal_of(score: Any, put_score: Callable[[Any], None]) -> str:
     """Return what verl would do with a score that it cannot use; empty if it can."""
     if score is None:
         return "verl takes None for no score at all, and the training ends with KeyError: 'rm_scores'"
@@ -84,7 +84,7 @@ def put_into_batch(score: Any) -> None:
 SCORE_TENSORS: dict[bool, Callable[[Any], None]] = {True: put_into_row, False: put_into_batch}
 
 
-def refused_by_v0(results: Results) -> list[str]:
+def _refused_by_v0(results: _Results) -> list[str]:
     """Return a problem for each extra that the v0 trainer cannot turn into an array."""
     import numpy as np
 
@@ -102,7 +102,7 @@ def refused_by_v0(results: Results) -> list[str]:
     return problems
 
 
-def lost_values(results: Results, rules: SerializationConfig) -> list[str]:
+def _lost_values(results: _Results, rules: SerializationConfig) -> list[str]:
     """Return a problem for each field that would not arrive in the dump as it was returned."""
     problems = []
     serializer = Serializer(rules)
@@ -113,11 +113,11 @@ def lost_values(results: Results, rules: SerializationConfig) -> list[str]:
         except ConversionError as error:
             problems.append(str(error))
             continue
-        problems += lossy_warnings(report.as_list()) or unpicklable(name, values)
+        problems += lossy_warnings(report.as_list()) or _unpicklable(name, values)
     return problems
 
 
-def unpicklable(name: Any, values: Sequence[Any]) -> list[str]:
+def _unpicklable(name: Any, values: Sequence[Any]) -> list[str]:
     """Return a problem if verl cannot send a field between its processes."""
     for record, value in enumerate(values):
         try:
@@ -125,5 +125,5 @@ def unpicklable(name: Any, values: Sequence[Any]) -> list[str]:
         except Exception as error:
             kind = type_name(type(value))
             said = f"field {name!r}, record {record}: verl cannot send it between its processes ({kind}: {error})"
-            return [f"{said}; {ADVICE}"]
+            return [f"{said}; {_ADVICE}"]
     return []

@@ -16,10 +16,10 @@ from verl.workers.rollout.utils import ensure_async_iterator
 from verl_rollout_dump.verl_cpu.server import GenerationServer
 from verl_rollout_dump.verl_cpu.server_config import ROLLOUT_NAME, ServerConfig
 
-WeightBucket = dict[str, "np.ndarray[Any, Any]"]
+_WeightBucket = dict[str, "np.ndarray[Any, Any]"]
 
 
-def server_name(replica_rank: int) -> str:
+def _server_name(replica_rank: int) -> str:
     """Return the name under which Ray knows the policy's server of one replica."""
     return f"{ROLLOUT_NAME}_server_{replica_rank}"
 
@@ -48,7 +48,7 @@ class CpuReplica(RolloutReplica):  # type: ignore[misc]  # verl has no types her
         server = (
             ray.remote(GenerationServer)
             .options(
-                name=server_name(self.replica_rank) if is_policy else None,
+                name=_server_name(self.replica_rank) if is_policy else None,
                 num_cpus=0,
                 max_concurrency=self.max_concurrency,
             )
@@ -95,7 +95,7 @@ class WeightPusher(BaseRollout):  # type: ignore[misc]
                 f"The rollout backend {ROLLOUT_NAME} takes no LoRA adapters: set "
                 "actor_rollout_ref.model.lora.merge=true, or lora_rank=0."
             )
-        server = ray.get_actor(server_name(self.replica_rank))
+        server = ray.get_actor(_server_name(self.replica_rank))
         bucket_bytes = self.config.checkpoint_engine.update_weights_bucket_megabytes << 20
         async for bucket in buckets(weights, bucket_bytes):
             await server.load_weights.remote(bucket)
@@ -104,9 +104,9 @@ class WeightPusher(BaseRollout):  # type: ignore[misc]
 
 async def buckets(
     weights: Iterable[tuple[str, torch.Tensor]] | AsyncIterator[tuple[str, torch.Tensor]], bucket_bytes: int
-) -> AsyncIterator[WeightBucket]:
+) -> AsyncIterator[_WeightBucket]:
     """Yield the weights as float32 arrays, gathered until they reach `bucket_bytes`."""
-    bucket: WeightBucket = {}
+    bucket: _WeightBucket = {}
     gathered = 0
     async for name, tensor in ensure_async_iterator(weights):
         bucket[name] = tensor.detach().cpu().float().numpy()

@@ -71,7 +71,7 @@ class GenerationServer:
             prompt_ids=prompt,
             max_tokens=self._max_tokens(len(prompt), sampling_params),
             sampling=SamplingParams.from_verl({"ignore_eos": self.config.ignore_eos, **sampling_params}),
-            seed=request_seed(self.config.seed, self.global_steps, prompt, nth),
+            seed=_request_seed(self.config.seed, self.global_steps, prompt, nth),
         )
 
     def _max_tokens(self, prompt_length: int, sampling_params: Mapping[str, Any]) -> int:
@@ -151,7 +151,7 @@ def load_model(path: str) -> Any:
     return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
 
 
-def request_seed(seed: int, version: int | None, prompt: Sequence[int], nth: int) -> int:
+def _request_seed(seed: int, version: int | None, prompt: Sequence[int], nth: int) -> int:
     """Return the 63-bit seed of the nth request for a prompt at one version of the weights."""
     text = f"{seed}|{version}|{nth}|{','.join(map(str, prompt))}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1

@@ -30,16 +30,16 @@ from verl_rollout_dump.verl_cpu.failure import causes
 from verl_rollout_dump.verl_cpu.prepare import MODELS, is_prepared
 from verl_rollout_dump.verl_cpu.progress import ProgressReader, informative_tail
 
-PRINTING_FLAGS = ("--cfg", "-c", "--info", "-i", "--hydra-help", "--version")  # Hydra prints something, and ends
+_PRINTING_FLAGS = ("--cfg", "-c", "--info", "-i", "--hydra-help", "--version")  # Hydra prints something, and ends
 ASSETS_ROOT = Path(".cache/verl_cpu")
-LOG_ROOT = Path("outputs/logs")
-HEARTBEAT_SECONDS = 15
-TAIL_LINES = 40
-ENDING_SECONDS = 40  # for verl to end after Ctrl-C: the rollouts that wait are written within 24
+_LOG_ROOT = Path("outputs/logs")
+_HEARTBEAT_SECONDS = 15
+_TAIL_LINES = 40
+_ENDING_SECONDS = 40  # for verl to end after Ctrl-C: the rollouts that wait are written within 24
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 # What a training on a CPU needs; it takes precedence over the caller's environment.
-FIXED_ENVIRONMENT = {
+_FIXED_ENVIRONMENT = {
     "VERL_PLATFORM": "cpu",
     "VERL_ENGINE_DEVICE": "cuda",  # verl's name for the table that has the FSDP engine
     "HF_HUB_OFFLINE": "1",
@@ -54,18 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     options, overrides = parse(arguments)
     assets = (options.assets or ASSETS_ROOT / options.model).absolute()
-    log = (options.log or LOG_ROOT / time.strftime("train-%Y%m%d-%H%M%S.log")).absolute()
+    log = (options.log or _LOG_ROOT / time.strftime("train-%Y%m%d-%H%M%S.log")).absolute()
     signal.signal(signal.SIGTERM, interrupt)
     try:
         code = ensure_assets(options.model, assets)
         if code or prints_only(overrides):
-            return code or run_hydra(assets, overrides)
+            return code or _run_hydra(assets, overrides)
         code = train(assets, log, overrides)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     if code == 0:
-        summarize(log)
+        _summarize(log)
     return code
 
 
@@ -78,7 +78,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str
     )
     parser.add_argument("--model", choices=sorted(MODELS), default="smollm2")
     parser.add_argument("--assets", type=Path, metavar="DIR", help=f"model and data (default: {ASSETS_ROOT}/MODEL)")
-    parser.add_argument("--log", type=Path, metavar="FILE", help=f"verl's output (default: a new file in {LOG_ROOT})")
+    parser.add_argument("--log", type=Path, metavar="FILE", help=f"verl's output (default: a new file in {_LOG_ROOT})")
     return parser.parse_known_args(arguments)
 
 
@@ -98,21 +98,21 @@ def train(assets: Path, log: Path, overrides: Sequence[str]) -> int:
     with (
         log.open("w", encoding="utf-8") as log_file,
         ray_directory() as ray_dir,
-        running(command_line(overrides), environment(os.environ, assets, ray_dir)) as process,
+        _running(command_line(overrides), environment(os.environ, assets, ray_dir)) as process,
     ):
-        follow(process.stdout or (), log_file)
+        _follow(process.stdout or (), log_file)
         code = process.wait()
     print(f"verl ended after {time.monotonic() - start:.0f} s", flush=True)
     if code != 0:
-        report_failure(log, code)
+        _report_failure(log, code)
     return code
 
 
-def report_failure(log: Path, code: int) -> None:
+def _report_failure(log: Path, code: int) -> None:
     """Print the end of the log and, as the last lines, what was raised in any of verl's processes."""
     output = log.read_text(encoding="utf-8")
     raised = causes(output)
-    lines = [informative_tail(output, TAIL_LINES)]
+    lines = [informative_tail(output, _TAIL_LINES)]
     lines += ["", "what was raised, in order:", *raised] if raised else []
     print("\n".join([*lines, f"verl ended with exit code {code}; its whole output: {log}"]), file=sys.stderr)
 
@@ -131,7 +131,7 @@ def environment(base: Mapping[str, str], assets: Path, ray_dir: str) -> dict[str
         # By default idle threads spin for milliseconds: many times slower as soon as anything else wants a core.
         "GOMP_SPINCOUNT": "3000",
         **base,
-        **FIXED_ENVIRONMENT,
+        **_FIXED_ENVIRONMENT,
         "VERL_CPU_ASSETS": str(assets),
         "VERL_CPU_RAY_DIR": ray_dir,
     }
@@ -153,7 +153,7 @@ def ray_directory() -> Iterator[str]:
 
 
 @contextmanager
-def running(command: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+def _running(command: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
     """Start a command in its own process group, and end the group if the block is left early."""
     process = subprocess.Popen(
         command,
@@ -171,13 +171,13 @@ def running(command: Sequence[str], env: Mapping[str, str]) -> Iterator[subproce
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
             try:
-                process.wait(timeout=ENDING_SECONDS)
+                process.wait(timeout=_ENDING_SECONDS)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
 
-def follow(output: Iterable[str], log: IO[str]) -> None:
+def _follow(output: Iterable[str], log: IO[str]) -> None:
     """Copy the output to the log until it ends, and print progress, or dots if nothing happens for long."""
     lines: queue.Queue[str | None] = queue.Queue()
     threading.Thread(target=_read_lines, args=(output, lines), daemon=True).start()
@@ -194,7 +194,7 @@ def follow(output: Iterable[str], log: IO[str]) -> None:
         log.flush()
         text = reader.read(line)
         now = time.monotonic()
-        if text is not None or now - shown >= HEARTBEAT_SECONDS:
+        if text is not None or now - shown >= _HEARTBEAT_SECONDS:
             print(f"[{now - start:4.0f} s] {text or '...'}", flush=True)
             shown = now
 
@@ -207,15 +207,15 @@ def _read_lines(output: Iterable[str], lines: queue.Queue[str | None]) -> None:
 
 def prints_only(overrides: Sequence[str]) -> bool:
     """Return whether Hydra prints something for these flags, such as the config, and trains nothing."""
-    return any(word.partition("=")[0] in PRINTING_FLAGS for word in overrides)
+    return any(word.partition("=")[0] in _PRINTING_FLAGS for word in overrides)
 
 
-def run_hydra(assets: Path, overrides: Sequence[str]) -> int:
+def _run_hydra(assets: Path, overrides: Sequence[str]) -> int:
     """Run verl's config app on this terminal; returns its exit code."""
     return subprocess.run(command_line(overrides), env=environment(os.environ, assets, ""), check=False).returncode
 
 
-def summarize(log: Path) -> None:
+def _summarize(log: Path) -> None:
     """Print a summary of each dump that the output of a training announces: one, or one for each job of a sweep."""
     for directory in announced_directories(log.read_text(encoding="utf-8").splitlines()):
         print(f"\n{directory}", flush=True)

@@ -17,7 +17,7 @@ from verl_rollout_dump.viewer.line_list import LineList
 from verl_rollout_dump.viewer.rendering import record_text
 from verl_rollout_dump.viewer.source import ViewerSource, first_of_group, next_order, records_from
 
-PROMPTS = {"search": "search in prompts and responses", "filter": "filter, such as: score < 0.2 and acc == false"}
+_PROMPTS = {"search": "search in prompts and responses", "filter": "filter, such as: score < 0.2 and acc == false"}
 
 
 class ViewerApp(RecordBrowser):
@@ -81,7 +81,7 @@ class ViewerApp(RecordBrowser):
     def action_ask(self, what: str) -> None:
         """Ask for a text to search for, or a filter."""
         self._asked = what
-        self.question.placeholder = PROMPTS[what]
+        self.question.placeholder = _PROMPTS[what]
         self.question.value = self.needle if what == "search" else self.filter_text
         self.question.display = True
         self.question.focus()

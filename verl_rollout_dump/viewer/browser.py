@@ -38,8 +38,8 @@ RecordPane:focus { background: $boost; }
 """
 
 
-FOLLOW_SECONDS = 2.0
-DRAW_SECONDS = 0.2  # the shortest time between two drawings of the curve
+_FOLLOW_SECONDS = 2.0
+_DRAW_SECONDS = 0.2  # the shortest time between two drawings of the curve
 
 
 class RecordBrowser(App[None]):
@@ -85,7 +85,7 @@ class RecordBrowser(App[None]):
     def on_mount(self) -> None:
         """Show the last step, and compute the scores of all steps in the background."""
         self.title = str(self.source.path)
-        self.set_interval(FOLLOW_SECONDS, self._look_for_new_steps)
+        self.set_interval(_FOLLOW_SECONDS, self._look_for_new_steps)
         self.step_list.show_lines(len(self.source.steps), len(self.source.steps) - 1)
         self.record_list.focus()
         self.learn_scores()
@@ -113,7 +113,7 @@ class RecordBrowser(App[None]):
             if worker.is_cancelled:
                 return
             self.source.learn(step)
-            if time.monotonic() - drawn > DRAW_SECONDS:
+            if time.monotonic() - drawn > _DRAW_SECONDS:
                 self.call_from_thread(self._show_scores)
                 drawn = time.monotonic()
         self.call_from_thread(self._show_scores)

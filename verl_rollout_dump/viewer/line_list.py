@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-LineText = Callable[[int, int], Text]  # (number of the line, width in cells) -> the line
+_LineText = Callable[[int, int], Text]  # (number of the line, width in cells) -> the line
 
 
 class LineList(ScrollView, can_focus=True):
@@ -49,7 +49,7 @@ class LineList(ScrollView, can_focus=True):
             """The list, for `@on(LineList.Moved, "#id")`."""
             return self.line_list
 
-    def __init__(self, line_text: LineText, id: str) -> None:
+    def __init__(self, line_text: _LineText, id: str) -> None:
         super().__init__(id=id)
         self._line_text = line_text
         self._count = 0

@@ -12,19 +12,19 @@ from verl_rollout_dump.reader import Record
 from verl_rollout_dump.reader.field_names import FieldNames
 from verl_rollout_dump.viewer.source import GroupLine, ListLine, RecordLine
 
-LONGEST = 200_000  # characters of a text that is shown
-PARTS = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"))
-HEADING = Style(bold=True, color="cyan")
+_LONGEST = 200_000  # characters of a text that is shown
+_PARTS = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"))
+_HEADING = Style(bold=True, color="cyan")
 # Highlighted in a response: tags and special tokens, boxed answers, numbers.
-HIGHLIGHTS = (
+_HIGHLIGHTS = (
     (re.compile(r"<\|?/?[\w\-|]+\|?>"), Style(color="magenta", bold=True)),
     (re.compile(r"\\boxed\{[^}]*\}|####\s*\S+"), Style(color="green", bold=True)),
     (re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])"), Style(color="yellow")),
 )
-FOUND = Style(color="black", bgcolor="yellow")
+_FOUND = Style(color="black", bgcolor="yellow")
 
 
-def score_style(score: float | None, low: float, high: float) -> Style:
+def _score_style(score: float | None, low: float, high: float) -> Style:
     """Return the colour of a score between the lowest and the highest of its step: red, yellow, green."""
     if score is None:
         return Style(dim=True)
@@ -38,7 +38,7 @@ def step_line(step: int, mean: float | None, low: float, high: float) -> Text:
         return Text(f" {step:>6}       …")
     place = 0.0 if high <= low else (mean - low) / (high - low)
     bar = "█" * int(place * 6) + BARS[int(place * 6 % 1 * 7)]
-    return Text.assemble(f" {step:>6} {mean:>8.3f} ", (bar, score_style(mean, low, high)))
+    return Text.assemble(f" {step:>6} {mean:>8.3f} ", (bar, _score_style(mean, low, high)))
 
 
 def list_line(
@@ -46,15 +46,15 @@ def list_line(
 ) -> Text:
     """Render a line of a step's list: the heading of a group, or a record."""
     if isinstance(line, GroupLine):
-        return group_line(line, record, width, fields)
+        return _group_line(line, record, width, fields)
     score = "     -" if line.score is None else f"{line.score:>6.3g}"
     mark = "◆" if is_marked else " "
-    text = Text.assemble((f"{mark} {line.index:>4} ", ""), (score, score_style(line.score, *bounds)), " ")
+    text = Text.assemble((f"{mark} {line.index:>4} ", ""), (score, _score_style(line.score, *bounds)), " ")
     text.append(one_line(fields.text(record, "response").strip()[: 4 * width], width))
     return text
 
 
-def group_line(line: GroupLine, record: Record, width: int, fields: FieldNames) -> Text:
+def _group_line(line: GroupLine, record: Record, width: int, fields: FieldNames) -> Text:
     """Render the heading of a group: mean, whether it has a signal, the prompt."""
     group = line.group
     mean = "" if group.mean is None else f" {group.mean:.3g}"
@@ -68,30 +68,30 @@ def record_text(record: Record, title: str, needle: str, fields: FieldNames) -> 
     """Render a record for the right side, with `needle` marked."""
     score = fields.value(record, "score")
     text = Text.assemble((f"{title}   score ", "bold"), (printable(json_text(score)), "bold green"), "\n")
-    for label, role in PARTS:
+    for label, role in _PARTS:
         if fields.value(record, role) is not None:
-            text.append(f"\n── {label} ──\n", HEADING)
-            text.append_text(highlighted(printable(fields.text(record, role), LONGEST), needle))
+            text.append(f"\n── {label} ──\n", _HEADING)
+            text.append_text(_highlighted(printable(fields.text(record, role), _LONGEST), needle))
             text.append("\n")
     extras = {"uid": fields.value(record, "uid"), **fields.extras(record)}
-    text.append("\n── extras ──\n", HEADING)
+    text.append("\n── extras ──\n", _HEADING)
     for name, value in extras.items():
         if value is not None:
             text.append_text(
-                Text.assemble((printable(name), "bold"), " = ", printable(json_text(value), LONGEST), "\n")
+                Text.assemble((printable(name), "bold"), " = ", printable(json_text(value), _LONGEST), "\n")
             )
     return text
 
 
-def highlighted(shown: str, needle: str) -> Text:
+def _highlighted(shown: str, needle: str) -> Text:
     """Return a text with tags and answers in colour, and the searched text marked."""
     text = Text(shown)
-    for pattern, style in HIGHLIGHTS:
+    for pattern, style in _HIGHLIGHTS:
         for match in pattern.finditer(shown):
             text.stylize(style, match.start(), match.end())
     if needle:
         for match in re.finditer(re.escape(needle), shown, re.IGNORECASE):
-            text.stylize(FOUND, match.start(), match.end())
+            text.stylize(_FOUND, match.start(), match.end())
     return text
 
 

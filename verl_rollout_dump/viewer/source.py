@@ -14,7 +14,7 @@ from verl_rollout_dump.analysis.groups import Group, groups_of_step
 from verl_rollout_dump.analysis.where import Condition
 from verl_rollout_dump.reader import Dump, DumpReadError, Record
 
-RECORDS_KEPT = 512  # parsed records in memory
+_RECORDS_KEPT = 512  # parsed records in memory
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ViewerSource:
         self.path = dump.path
         self.steps = self.dump.steps
         self._means: dict[int, float | None] = {}
-        self.record = lru_cache(maxsize=RECORDS_KEPT)(self._record)
+        self.record = lru_cache(maxsize=_RECORDS_KEPT)(self._record)
 
     def __enter__(self) -> ViewerSource:
         return self
@@ -83,7 +83,7 @@ class ViewerSource:
         self._means[step] = mean_score(self.dump, step)
 
     def lines(self, step: int, order: str, holds: Condition | None) -> list[ListLine]:
-        """Return the list of a step in an order of `ORDERS`; `holds` filters the records."""
+        """Return the list of a step in an order of `_ORDERS`; `holds` filters the records."""
         groups = groups_of_step(self.dump, step)
         sizes = self.dump.column(step, "length")
         kept = None if holds is None else self._kept(step, holds)
@@ -97,7 +97,7 @@ class ViewerSource:
             if records and order == GROUPS:
                 lines.append(GroupLine(number, group))
             lines += records
-        return ORDERS[order](lines)
+        return _ORDERS[order](lines)
 
     def _kept(self, step: int, holds: Condition) -> set[int]:
         return {row.index for row in self.dump.rows([step]) if holds(row.record)}
@@ -117,39 +117,44 @@ class ViewerSource:
                 yield index
 
 
-def as_they_are(lines: list[ListLine]) -> list[ListLine]:
+def _as_they_are(lines: list[ListLine]) -> list[ListLine]:
     """Groups in the order of the file."""
     return lines
 
 
-def score_order(line: ListLine, sign: float) -> tuple[bool, float]:
+def _score_order(line: ListLine, sign: float) -> tuple[bool, float]:
     """Return the sort key of a record by score; records without a score come last."""
     score = line.score if isinstance(line, RecordLine) else None
     return score is None, sign * (score or 0.0)
 
 
-def worst_first(lines: list[ListLine]) -> list[ListLine]:
+def _worst_first(lines: list[ListLine]) -> list[ListLine]:
     """Lowest scores first."""
-    return sorted(lines, key=lambda line: score_order(line, 1.0))
+    return sorted(lines, key=lambda line: _score_order(line, 1.0))
 
 
-def best_first(lines: list[ListLine]) -> list[ListLine]:
+def _best_first(lines: list[ListLine]) -> list[ListLine]:
     """Highest scores first."""
-    return sorted(lines, key=lambda line: score_order(line, -1.0))
+    return sorted(lines, key=lambda line: _score_order(line, -1.0))
 
 
-def longest_first(lines: list[ListLine]) -> list[ListLine]:
+def _longest_first(lines: list[ListLine]) -> list[ListLine]:
     """Largest records first."""
     return sorted(lines, key=lambda line: -line.size if isinstance(line, RecordLine) else 0)
 
 
 GROUPS = "groups"
-ORDERS = {GROUPS: as_they_are, "worst first": worst_first, "best first": best_first, "longest first": longest_first}
+_ORDERS = {
+    GROUPS: _as_they_are,
+    "worst first": _worst_first,
+    "best first": _best_first,
+    "longest first": _longest_first,
+}
 
 
 def next_order(order: str) -> str:
     """Return the next order."""
-    names = list(ORDERS)
+    names = list(_ORDERS)
     return names[(names.index(order) + 1) % len(names)]
 
 

@@ -1,4 +1,4 @@
-"""The checks: each turns the observations of all files into findings. `CHECKS` lists them."""
+"""The checks: each turns the observations of all files into findings. `_CHECKS` lists them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from verl_rollout_dump.storage.run_state import dead_runs, unwritten_steps
 from verl_rollout_dump.storage.step_files import RUN_RECORD, SHARDS_FOLDER, unfinished_files
 from verl_rollout_dump.storage.steps import format_steps, parse_steps
 
-Observations = list[FileObservation]
-LOST = ("steps_failed", "steps_dropped")  # of the report in run.json
-LOST_OF_ATTEMPT = ("failed", "dropped")
+_Observations = list[FileObservation]
+_LOST = ("steps_failed", "steps_dropped")  # of the report in run.json
+_LOST_OF_ATTEMPT = ("failed", "dropped")
 
 
 def check_dump(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore_progress) -> list[Finding]:
@@ -33,12 +33,12 @@ def check_dump(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore_pr
     """
     observe = partial(observe_files, fields=dump.fields)
     seen = [file for some in for_files(observe, dump.files, workers, on_progress) for file in some]
-    findings = [finding for check in CHECKS for finding in check(dump, seen)]
+    findings = [finding for check in _CHECKS for finding in check(dump, seen)]
     order = list(KINDS)
     return sorted(findings, key=lambda finding: (finding.severity, order.index(finding.kind)))
 
 
-def lines(dump: Dump, seen: Observations) -> Iterator[Finding]:
+def _lines(dump: Dump, seen: _Observations) -> Iterator[Finding]:
     """Lines with faults, one finding per kind."""
     totals: Counter[str] = Counter()
     first: dict[str, str] = {}
@@ -50,17 +50,17 @@ def lines(dump: Dump, seen: Observations) -> Iterator[Finding]:
         yield Finding(kind, KINDS[kind].meaning, count, first[kind])
 
 
-def empty_files(dump: Dump, seen: Observations) -> Iterator[Finding]:
+def _empty_files(dump: Dump, seen: _Observations) -> Iterator[Finding]:
     """Files without records."""
     empty = [file.path.name for file in seen if not file.records]
     if empty:
         yield Finding("empty file", KINDS["empty file"].meaning, len(empty), empty[0])
 
 
-def steps_in_order(dump: Dump, seen: Observations) -> Iterator[Finding]:
+def _steps_in_order(dump: Dump, seen: _Observations) -> Iterator[Finding]:
     """Gaps between steps, and steps in several files."""
-    steps = sorted({*steps_seen(seen), *(file.step for file in seen if file.step is not None)})
-    every = smallest_distance(steps)
+    steps = sorted({*_steps_seen(seen), *(file.step for file in seen if file.step is not None)})
+    every = _smallest_distance(steps)
     missing = sorted(set(range(steps[0], steps[-1], every)) - set(steps)) if steps else []
     if missing:
         yield Finding("gap", f"steps {format_steps(missing)} are missing", len(missing))
@@ -74,17 +74,17 @@ def steps_in_order(dump: Dump, seen: Observations) -> Iterator[Finding]:
             yield Finding("doubled step", f"step {step} is in {names}", len(paths), paths[1].name)
 
 
-def steps_seen(seen: Observations) -> list[int]:
+def _steps_seen(seen: _Observations) -> list[int]:
     """Return the steps that have records, ascending."""
     return sorted({step for file in seen for step in file.steps if step != NO_STEP})
 
 
-def smallest_distance(steps: list[int]) -> int:
+def _smallest_distance(steps: list[int]) -> int:
     """Return the smallest distance of two steps: a dump of every 10th step has no gaps."""
     return min((later - earlier for earlier, later in pairwise(steps)), default=1)
 
 
-def doubles(dump: Dump, seen: Observations) -> Iterator[Finding]:
+def _doubles(dump: Dump, seen: _Observations) -> Iterator[Finding]:
     """Records and uids that occur twice in a file."""
     for kind, name in (("doubled record", "doubled_records"), ("doubled uid", "doubled_uids")):
         files = [file for file in seen if getattr(file, name)]
@@ -93,7 +93,7 @@ def doubles(dump: Dump, seen: Observations) -> Iterator[Finding]:
             yield Finding(kind, KINDS[kind].meaning, count, files[0].path.name)
 
 
-def even_steps(dump: Dump, seen: Observations) -> Iterator[Finding]:
+def _even_steps(dump: Dump, seen: _Observations) -> Iterator[Finding]:
     """Steps whose number of records differs from the most frequent one."""
     sizes: Counter[int] = Counter()
     for file in seen:
@@ -105,7 +105,7 @@ def even_steps(dump: Dump, seen: Observations) -> Iterator[Finding]:
         yield Finding("uneven steps", message, len(uneven), f"step {uneven[0]}: {sizes[uneven[0]]} records")
 
 
-def same_keys(dump: Dump, seen: Observations) -> Iterator[Finding]:
+def _same_keys(dump: Dump, seen: _Observations) -> Iterator[Finding]:
     """Records whose keys differ from the most frequent ones."""
     keys: Counter[tuple[str, ...]] = Counter()
     for file in seen:
@@ -119,10 +119,10 @@ def same_keys(dump: Dump, seen: Observations) -> Iterator[Finding]:
     yield Finding("different keys", f"{len(keys)} sets of keys: {what}", sum(n for _, n in others), found)
 
 
-def same_types(dump: Dump, seen: Observations) -> Iterator[Finding]:
+def _same_types(dump: Dump, seen: _Observations) -> Iterator[Finding]:
     """Fields whose values have several types, or were turned into text."""
     for path, counts in types_of_fields(seen).items():
-        yield from stringified(path, counts, seen)
+        yield from _stringified(path, counts, seen)
         kinds = {kind.partition("_")[0] for kind in counts} - {"null"}
         if len(kinds) > 1 and not kinds <= {"number", "boolean"}:
             described = ", ".join(f"{kind} ({count})" for kind, count in counts.most_common())
@@ -130,7 +130,7 @@ def same_types(dump: Dump, seen: Observations) -> Iterator[Finding]:
             yield Finding("different types", f"{path}: {described}", rarest, path)
 
 
-def types_of_fields(seen: Observations) -> dict[str, Counter[str]]:
+def types_of_fields(seen: _Observations) -> dict[str, Counter[str]]:
     """Return how often each field has each type in the whole dump."""
     types: dict[str, Counter[str]] = {}
     for file in seen:
@@ -139,7 +139,7 @@ def types_of_fields(seen: Observations) -> dict[str, Counter[str]]:
     return types
 
 
-def stringified(path: str, counts: Counter[str], seen: Observations) -> Iterator[Finding]:
+def _stringified(path: str, counts: Counter[str], seen: _Observations) -> Iterator[Finding]:
     """Values of a field that became text. Numbers count only if every text of the field is a number."""
     for kind in [kind for kind in counts if kind.startswith("text_")]:
         if kind in ("text_number", "text_boolean") and counts["text"]:
@@ -149,7 +149,7 @@ def stringified(path: str, counts: Counter[str], seen: Observations) -> Iterator
         yield Finding(name, f"{path}: {kind.removeprefix('text_')}s as text", counts[kind], first)
 
 
-def run_record(dump: Dump, seen: Observations) -> Iterator[Finding]:
+def _run_record(dump: Dump, seen: _Observations) -> Iterator[Finding]:
     """Differences between the `run.json` of every writer and the files."""
     if not dump.path.is_dir():
         return
@@ -158,22 +158,22 @@ def run_record(dump: Dump, seen: Observations) -> Iterator[Finding]:
     except DumpReadError as error:
         yield Finding("broken run.json", str(error), where=RUN_RECORD)
         return
-    present = steps_present(dump, seen)
-    yield from written_steps(runs, present)
-    yield from killed_runs(dump, present)
+    present = _steps_present(dump, seen)
+    yield from _written_steps(runs, present)
+    yield from _killed_runs(dump, present)
     if any(run.get("state") == "failed" for run in runs):
         yield Finding("run failed", KINDS["run failed"].meaning, where=RUN_RECORD)
     if runs and (lacking := missing_parts(dump.path)):
         yield Finding("missing part", f"steps {format_steps(lacking)} lack files", sum(lacking.values()), SHARDS_FOLDER)
 
 
-def steps_present(dump: Dump, seen: Observations) -> set[int]:
+def _steps_present(dump: Dump, seen: _Observations) -> set[int]:
     """Return the steps that have files, including those that a later attempt superseded."""
     with_files = (file.step for file in seen if file.step is not None)
-    return {*steps_seen(seen), *with_files, *superseded_steps(dump.path)}
+    return {*_steps_seen(seen), *with_files, *superseded_steps(dump.path)}
 
 
-def written_steps(runs: list[dict[str, Any]], present: set[int]) -> Iterator[Finding]:
+def _written_steps(runs: list[dict[str, Any]], present: set[int]) -> Iterator[Finding]:
     """Steps that the run wrote but that are missing, and steps that it reports as lost."""
     attempts = [attempt for run in runs for attempt in run.get("attempts") or []]
     written = {step for attempt in attempts for step in parse_steps(attempt.get("steps") or "")}
@@ -181,14 +181,14 @@ def written_steps(runs: list[dict[str, Any]], present: set[int]) -> Iterator[Fin
     if missing:
         yield Finding("missing step", f"steps {format_steps(missing)} were written and are gone", len(missing))
     reports = [run.get("report") or {} for run in runs]
-    lost = {step for report in reports for name in LOST for step in report.get(name) or []}
-    lost |= {step for attempt in attempts for name in LOST_OF_ATTEMPT for step in parse_steps(attempt.get(name) or "")}
+    lost = {step for report in reports for name in _LOST for step in report.get(name) or []}
+    lost |= {step for attempt in attempts for name in _LOST_OF_ATTEMPT for step in parse_steps(attempt.get(name) or "")}
     lost -= present
     if lost:
         yield Finding("lost step", f"steps {format_steps(lost)} failed or were dropped", len(lost), RUN_RECORD)
 
 
-def killed_runs(dump: Dump, present: set[int]) -> Iterator[Finding]:
+def _killed_runs(dump: Dump, present: set[int]) -> Iterator[Finding]:
     """Runs that ended without updating `run.json`, and steps that a run was given and did not write."""
     for dead in dead_runs(dump.path):
         yield Finding("run killed", f"the run {dead}", where=RUN_RECORD)
@@ -196,14 +196,14 @@ def killed_runs(dump: Dump, present: set[int]) -> Iterator[Finding]:
         yield Finding("unwritten step", f"steps {format_steps(lost)} were handed over and not written", len(lost))
 
 
-def leftovers(dump: Dump, seen: Observations) -> Iterator[Finding]:
+def _leftovers(dump: Dump, seen: _Observations) -> Iterator[Finding]:
     """Temporary files of an attempt that ended."""
-    found = unfinished_files(dump.path) if dump.path.is_dir() and not is_running(dump) else []
+    found = unfinished_files(dump.path) if dump.path.is_dir() and not _is_running(dump) else []
     if found:
         yield Finding("leftover", KINDS["leftover"].meaning, len(found), found[0].name)
 
 
-def is_running(dump: Dump) -> bool:
+def _is_running(dump: Dump) -> bool:
     """Return whether a live run is writing into the dump."""
     try:
         return (dump.run or {}).get("state") == "running" and not dead_runs(dump.path)
@@ -211,14 +211,14 @@ def is_running(dump: Dump) -> bool:
         return False
 
 
-CHECKS: tuple[Callable[[Dump, Observations], Iterator[Finding]], ...] = (
-    lines,
-    empty_files,
-    run_record,
-    steps_in_order,
-    doubles,
-    even_steps,
-    same_keys,
-    same_types,
-    leftovers,
+_CHECKS: tuple[Callable[[Dump, _Observations], Iterator[Finding]], ...] = (
+    _lines,
+    _empty_files,
+    _run_record,
+    _steps_in_order,
+    _doubles,
+    _even_steps,
+    _same_keys,
+    _same_types,
+    _leftovers,
 )

@@ -19,8 +19,8 @@ from verl_rollout_dump.reader.parsing import record_of
 from verl_rollout_dump.reader.streams import open_stream
 from verl_rollout_dump.serialization.markers import MARKER
 
-FieldPath = str  # a field, with dots into nested objects and [] for the items of a list
-KIND_NAMES: dict[type, str] = {
+_FieldPath = str  # a field, with dots into nested objects and [] for the items of a list
+_KIND_NAMES: dict[type, str] = {
     type(None): "null",
     bool: "boolean",
     int: "number",
@@ -31,11 +31,11 @@ KIND_NAMES: dict[type, str] = {
 }
 
 
-Shape = tuple[tuple[str, ...], tuple[type, ...]]  # the keys of a record, and the types of their values
+_Shape = tuple[tuple[str, ...], tuple[type, ...]]  # the keys of a record, and the types of their values
 
 
 @dataclass
-class ShapeCount:
+class _ShapeCount:
     """How many records have a shape, and which of their fields need an inspection of each value."""
 
     inspected: tuple[str, ...]
@@ -52,9 +52,9 @@ class FileObservation:
     lines: Counter[str] = field(default_factory=Counter)  # kind of finding -> lines
     first: dict[str, str] = field(default_factory=dict)
     keys: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    types: dict[FieldPath, Counter[str]] = field(default_factory=dict)
+    types: dict[_FieldPath, Counter[str]] = field(default_factory=dict)
     steps: Counter[int] = field(default_factory=Counter)
-    shapes: dict[Shape, ShapeCount] = field(default_factory=dict)
+    shapes: dict[_Shape, _ShapeCount] = field(default_factory=dict)
     doubled_uids: int = 0
     doubled_records: int = 0
 
@@ -63,20 +63,20 @@ class FileObservation:
         self.lines[kind] += 1
         self.first.setdefault(kind, f"{self.path.name}, line {line}{': ' if found else ''}{found}")
 
-    def count_type(self, path: FieldPath, kind: str, count: int = 1) -> None:
+    def count_type(self, path: _FieldPath, kind: str, count: int = 1) -> None:
         """Count values of a type in a field."""
         counts = self.types.get(path)
         if counts is None:
             counts = self.types[path] = Counter()
         counts[kind] += count
 
-    def count_shape(self, record: Record) -> ShapeCount:
+    def count_shape(self, record: Record) -> _ShapeCount:
         """Count a record by its shape: most records share a few shapes, and most fields need nothing else."""
         shape = (tuple(record), tuple(map(type, record.values())))
         counted = self.shapes.get(shape)
         if counted is None:
-            fields = (name for name, kind in zip(*shape, strict=True) if needs_inspection(name, kind))
-            counted = self.shapes[shape] = ShapeCount(tuple(fields))
+            fields = (name for name, kind in zip(*shape, strict=True) if _needs_inspection(name, kind))
+            counted = self.shapes[shape] = _ShapeCount(tuple(fields))
         counted.records += 1
         return counted
 
@@ -86,21 +86,21 @@ class FileObservation:
             self.keys[keys] += counted.records
             for name, kind in zip(keys, kinds, strict=True):
                 if name not in counted.inspected:
-                    self.count_type(name, KIND_NAMES.get(kind, "other"), counted.records)
+                    self.count_type(name, _KIND_NAMES.get(kind, "other"), counted.records)
         self.shapes = {}
 
 
-def needs_inspection(name: str, kind: type) -> bool:
+def _needs_inspection(name: str, kind: type) -> bool:
     """Return whether each value of a field must be inspected: objects, lists, and texts that may be stringified."""
     return kind in (dict, list) or (kind is str and name not in TEXT_FIELDS)
 
 
 def observe_files(files: list[DumpFile], fields: FieldNames = DEFAULT_FIELDS) -> list[FileObservation]:
     """Observe several files."""
-    return [observe_file(file, fields) for file in files]
+    return [_observe_file(file, fields) for file in files]
 
 
-def observe_file(file: DumpFile, fields: FieldNames = DEFAULT_FIELDS) -> FileObservation:
+def _observe_file(file: DumpFile, fields: FieldNames = DEFAULT_FIELDS) -> FileObservation:
     """Observe a file to its end, or as far as it can be read."""
     seen = FileObservation(file.path, file.step)
     contents: set[int] = set()
@@ -110,20 +110,20 @@ def observe_file(file: DumpFile, fields: FieldNames = DEFAULT_FIELDS) -> FileObs
         with open_stream(file.path) as stream:
             for line in read_lines(stream):
                 number = line.number
-                record = observe_line(line, seen)
+                record = _observe_line(line, seen)
                 if record is None:
                     continue
-                observe_record(record, file, line.number, seen)
-                count_doubled_record(line, seen, contents)
+                _observe_record(record, file, line.number, seen)
+                _count_doubled_record(line, seen, contents)
                 if fields.has_rollout_uids:
-                    count_doubled_uid(fields.value(record, "uid"), seen, uids)
+                    _count_doubled_uid(fields.value(record, "uid"), seen, uids)
     except (DumpReadError, OSError) as error:
         seen.note(UNREADABLE, number, str(error))
     seen.add_up_shapes()
     return seen
 
 
-def observe_line(line: Line, seen: FileObservation) -> Record | None:
+def _observe_line(line: Line, seen: FileObservation) -> Record | None:
     """Note the faults of a line, and return its record or None."""
     if line.data.endswith(b"\r"):
         seen.note("CRLF", line.number)
@@ -133,7 +133,7 @@ def observe_line(line: Line, seen: FileObservation) -> Record | None:
     except orjson.JSONDecodeError:
         record = record_of(line)
         if isinstance(record, dict):
-            for kind in why_not_strict(line):
+            for kind in _why_not_strict(line):
                 seen.note(kind, line.number)
     if record is None:
         seen.note("blank line", line.number)
@@ -145,7 +145,7 @@ def observe_line(line: Line, seen: FileObservation) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
-def why_not_strict(line: Line) -> list[str]:
+def _why_not_strict(line: Line) -> list[str]:
     """Return why a readable line is not strict JSON."""
     kinds = ["BOM"] if line.data.startswith(BOM) else []
     try:
@@ -158,7 +158,7 @@ def why_not_strict(line: Line) -> list[str]:
     return kinds
 
 
-def observe_record(record: Record, file: DumpFile, line: int, seen: FileObservation) -> None:
+def _observe_record(record: Record, file: DumpFile, line: int, seen: FileObservation) -> None:
     """Note the step and the shape of a record."""
     seen.records += 1
     step = step_of_record(record, file)
@@ -168,12 +168,12 @@ def observe_record(record: Record, file: DumpFile, line: int, seen: FileObservat
     elif record.get("step", step) != step:
         seen.note("wrong step", line, f"step {record['step']}")
     for name in seen.count_shape(record).inspected:
-        observe_value(name, record[name], line, seen)
+        _observe_value(name, record[name], line, seen)
 
 
-def observe_value(path: FieldPath, value: Any, line: int, seen: FileObservation) -> None:
+def _observe_value(path: _FieldPath, value: Any, line: int, seen: FileObservation) -> None:
     """Note the type of a value and of its parts."""
-    kind = KIND_NAMES.get(type(value), "other")
+    kind = _KIND_NAMES.get(type(value), "other")
     if kind == "text" and path not in TEXT_FIELDS:
         kind = text_kind(value) or kind
         if is_answer(path) and kind in ("text_number", "text_boolean"):
@@ -186,20 +186,20 @@ def observe_value(path: FieldPath, value: Any, line: int, seen: FileObservation)
             seen.note("marker", line, f"{path}: {ascii(value[MARKER])[:100]}")
             return
         for name, item in value.items():
-            observe_value(f"{path}.{name}", item, line, seen)
+            _observe_value(f"{path}.{name}", item, line, seen)
     elif kind == "list" and value and isinstance(value[0], (dict, str)):
         for item in value:
-            observe_value(f"{path}[]", item, line, seen)
+            _observe_value(f"{path}[]", item, line, seen)
 
 
-def count_doubled_record(line: Line, seen: FileObservation, contents: set[int]) -> None:
+def _count_doubled_record(line: Line, seen: FileObservation, contents: set[int]) -> None:
     """Count a record that the file holds already."""
     content = hash(line.data)
     seen.doubled_records += content in contents
     contents.add(content)
 
 
-def count_doubled_uid(uid: Any, seen: FileObservation, uids: set[int]) -> None:
+def _count_doubled_uid(uid: Any, seen: FileObservation, uids: set[int]) -> None:
     """Count the uid of a rollout that the file holds already."""
     if isinstance(uid, str) and ROLLOUT_OF_PROMPT.search(uid):
         seen.doubled_uids += hash(uid) in uids

@@ -55,7 +55,7 @@ def repair_dump(dump: Dump, target: Path, workers: int = 1, on_progress: OnProgr
     target.mkdir(parents=True, exist_ok=True)
     report = RepairReport()
     for file in dump.files:
-        copy_file(file, clean_path(file, dump, target), plan, report)
+        _copy_file(file, _clean_path(file, dump, target), plan, report)
         on_progress(size_of(file))
     for record in run_records_of(dump.path):
         copy = target / record.relative_to(dump.path)
@@ -65,7 +65,7 @@ def repair_dump(dump: Dump, target: Path, workers: int = 1, on_progress: OnProgr
     return report
 
 
-def clean_path(file: DumpFile, dump: Dump, target: Path) -> Path:
+def _clean_path(file: DumpFile, dump: Dump, target: Path) -> Path:
     """Return the path of the clean copy of a file: plain JSONL, in the same folder of the dump (of a writer or a step).
 
     If the copy of another file has that path (`7.jsonl` and `7.jsonl.gz`), the old suffix goes in front of the name.
@@ -77,9 +77,9 @@ def clean_path(file: DumpFile, dump: Dump, target: Path) -> Path:
     return folder / f"{file.path.suffix.lstrip('.')}_{name}" if path.exists() else path
 
 
-def copy_file(file: DumpFile, target: Path, plan: RepairPlan, report: RepairReport) -> None:
+def _copy_file(file: DumpFile, target: Path, plan: RepairPlan, report: RepairReport) -> None:
     """Copy the records of a file, if there are any. The copy appears when it is complete."""
-    lines = clean_lines(file, plan, report)
+    lines = _clean_lines(file, plan, report)
     first = next(lines, None)
     if first is None:
         report.changes["file without records left out"] += 1
@@ -91,7 +91,7 @@ def copy_file(file: DumpFile, target: Path, plan: RepairPlan, report: RepairRepo
     report.files += 1
 
 
-def clean_lines(file: DumpFile, plan: RepairPlan, report: RepairReport) -> Iterator[bytes]:
+def _clean_lines(file: DumpFile, plan: RepairPlan, report: RepairReport) -> Iterator[bytes]:
     """Yield the records of a file as clean lines without line feeds."""
     number = offset = 0
     try:
@@ -100,14 +100,14 @@ def clean_lines(file: DumpFile, plan: RepairPlan, report: RepairReport) -> Itera
                 number, offset = line.number, line.offset
                 record = record_of(line)
                 if isinstance(record, dict):
-                    yield clean_line(line, record, plan, report.changes)
+                    yield _clean_line(line, record, plan, report.changes)
                 elif record is not None:
                     report.left_out.append(Problem(file.path, number, offset, record, excerpt(line.data)))
     except DumpReadError as error:
         report.left_out.append(Problem(file.path, number + 1, offset, UNREADABLE, str(error)))
 
 
-def clean_line(line: Line, record: Record, plan: RepairPlan, changes: Counter[str]) -> bytes:
+def _clean_line(line: Line, record: Record, plan: RepairPlan, changes: Counter[str]) -> bytes:
     """Return a record as a strict line: its own bytes if they are good, else encoded again."""
     data = line.data.removeprefix(BOM)
     if len(data) < len(line.data):
@@ -115,7 +115,7 @@ def clean_line(line: Line, record: Record, plan: RepairPlan, changes: Counter[st
     if data.endswith(b"\r"):
         changes["carriage return removed"] += 1
         data = data[:-1]
-    strict = is_strict(data)
+    strict = _is_strict(data)
     before = changes.total()
     clean = plan.apply("", record, changes)
     if strict and changes.total() == before:
@@ -125,7 +125,7 @@ def clean_line(line: Line, record: Record, plan: RepairPlan, changes: Counter[st
     return orjson.dumps(clean)
 
 
-def is_strict(data: bytes) -> bool:
+def _is_strict(data: bytes) -> bool:
     """Return whether bytes are strict JSON."""
     try:
         orjson.loads(data)

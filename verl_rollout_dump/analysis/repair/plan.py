@@ -14,7 +14,7 @@ from verl_rollout_dump.reader import Dump
 from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_progress
 
 # kind of text -> the other types that the field may have for the texts to be read back
-COMPATIBLE_TYPES: dict[str, frozenset[str]] = {
+_COMPATIBLE_TYPES: dict[str, frozenset[str]] = {
     TEXT_NUMBER: frozenset(("null", "number")),
     TEXT_BOOLEAN: frozenset(("null", "boolean")),
     TEXT_TENSOR: frozenset(("null", "number", "list", TEXT_NUMBER)),
@@ -57,12 +57,12 @@ def plan_repair(dump: Dump, workers: int = 1, on_progress: OnProgress = ignore_p
     """Read a whole dump and find the fields to read back."""
     seen = [file for some in for_files(observe_files, dump.files, workers, on_progress) for file in some]
     types = types_of_fields(seen)
-    return RepairPlan({path: kind for path, counts in types.items() if (kind := kind_to_read_back(counts))})
+    return RepairPlan({path: kind for path, counts in types.items() if (kind := _kind_to_read_back(counts))})
 
 
-def kind_to_read_back(counts: Counter[str]) -> str | None:
+def _kind_to_read_back(counts: Counter[str]) -> str | None:
     """Return the kind to read a field's texts back as, or None if they must stay text."""
     for kind in (TEXT_TENSOR, TEXT_BOOLEAN, TEXT_NUMBER):
         if counts[kind]:
-            return kind if counts.keys() - {kind} <= COMPATIBLE_TYPES[kind] else None
+            return kind if counts.keys() - {kind} <= _COMPATIBLE_TYPES[kind] else None
     return None

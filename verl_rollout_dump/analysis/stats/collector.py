@@ -18,10 +18,10 @@ from verl_rollout_dump.reader.parallel import OnProgress, for_files, ignore_prog
 from verl_rollout_dump.reader.parsing import record_of
 from verl_rollout_dump.reader.streams import open_stream
 
-NUMBERS = frozenset((int, float, bool))
+_NUMBERS = frozenset((int, float, bool))
 
 
-class GroupScores:
+class _GroupScores:
     """The scores of groups: what their rollouts share -> the different scores, None for a null score."""
 
     def __init__(self) -> None:
@@ -52,8 +52,8 @@ class StepCollector:
         self.empty = 0
         self.responses: Counter[int] = Counter()
         self.cut: list[bool] = []
-        self.by_group = GroupScores()
-        self.by_prompt = GroupScores()
+        self.by_group = _GroupScores()
+        self.by_prompt = _GroupScores()
         self.example: Record = {}  # a record without a score or a response, to say why
 
     def add(self, record: Record) -> None:
@@ -86,14 +86,14 @@ class StepCollector:
         for name, value in record.items():
             if name in taken:
                 continue
-            if type(value) in NUMBERS:
+            if type(value) in _NUMBERS:
                 self.numbers[name].append(value)
             elif type(value) is dict:
                 self._add_nested(name, value)
 
     def _add_nested(self, name: str, value: Record) -> None:
         for key, item in value.items():
-            if type(item) in NUMBERS:
+            if type(item) in _NUMBERS:
                 self.numbers[f"{name}.{key}"].append(item)
 
     def _add_to_groups(self, record: Record, score: float | None) -> None:
@@ -147,11 +147,11 @@ def collect_files(files: list[DumpFile], fields: FieldNames = DEFAULT_FIELDS) ->
     """Return the figures of the steps in some files, sorted by step."""
     collectors: defaultdict[int, StepCollector] = defaultdict(lambda: StepCollector(fields))
     for file in files:
-        collect_file(file, collectors)
+        _collect_file(file, collectors)
     return [collector.finish(step) for step, collector in sorted(collectors.items())]
 
 
-def collect_file(file: DumpFile, collectors: defaultdict[int, StepCollector]) -> None:
+def _collect_file(file: DumpFile, collectors: defaultdict[int, StepCollector]) -> None:
     """Add the records of a file to the collectors of their steps, and count unreadable lines."""
     unknown_step = NO_STEP if file.step is None else file.step
     try:

@@ -13,10 +13,10 @@ _CUT_REASONS = frozenset(("length", "max_tokens", "max_length"))
 _SLIME_STATES = {"completed": False, "truncated": True, "aborted": False, "failed": False, "pending": False}
 
 
-def truth_of(value: Any) -> bool | None:
+def _truth_of(value: Any) -> bool | None:
     """Return the truth of a value, of text (`"False"`, `"0"`) and lists of one item too; None if it has none."""
     if isinstance(value, list):
-        return truth_of(value[0]) if len(value) == 1 else None
+        return _truth_of(value[0]) if len(value) == 1 else None
     if isinstance(value, str):
         return _TRUTH_OF_TEXT.get(value.strip().lower())
     return bool(value) if isinstance(value, (bool, int, float)) and value == value else None  # NaN has no truth
@@ -31,10 +31,10 @@ def _is_cut_by_status(status: Any) -> bool | None:
 
 
 # field -> function from its value to whether the response was cut; None: unknown
-TRUNCATION: dict[str, Callable[[Any], bool | None]] = {
-    "truncated": truth_of,
-    "is_truncated": truth_of,
-    "overlong": truth_of,
+_TRUNCATION: dict[str, Callable[[Any], bool | None]] = {
+    "truncated": _truth_of,
+    "is_truncated": _truth_of,
+    "overlong": _truth_of,
     "finish_reason": _is_cut_by_reason,
     "stop_reason": _is_cut_by_reason,
     "status": _is_cut_by_status,
@@ -43,5 +43,5 @@ TRUNCATION: dict[str, Callable[[Any], bool | None]] = {
 
 def is_truncated(record: Record) -> bool | None:
     """Return whether the response of a record was cut; None if unknown."""
-    known = [cut for name in record.keys() & TRUNCATION if (cut := TRUNCATION[name](record[name])) is not None]
+    known = [cut for name in record.keys() & _TRUNCATION if (cut := _TRUNCATION[name](record[name])) is not None]
     return any(known) if known else None

@@ -18,12 +18,12 @@ from verl_rollout_dump.analysis.where.errors import WhereError
 from verl_rollout_dump.analysis.where.tokens import Token, path_of, regular_expression, tokens_of, unquoted
 from verl_rollout_dump.analysis.where.values import COMPARISONS, CONSTANTS, Record, Term, field, length
 
-DEEPEST = 100  # parentheses and `not` within each other
+_DEEPEST = 100  # parentheses and `not` within each other
 
 
 def parse_where(text: str) -> Condition:
     """Return the condition of an expression. Raises `WhereError`."""
-    reader = ExpressionReader(text)
+    reader = _ExpressionReader(text)
     term = reader.disjunction()
     reader.expect_end()
     return Condition(text, term, tuple(reader.fields))
@@ -42,7 +42,7 @@ class Condition:
         return bool(self.term(record))
 
 
-class ExpressionReader:
+class _ExpressionReader:
     """Reads one expression from left to right."""
 
     def __init__(self, text: str) -> None:
@@ -109,11 +109,11 @@ class ExpressionReader:
 
     def _term(self) -> Term:
         token = self._token
-        read = TERMS.get(token.kind) or TERMS.get(token.text)
+        read = _TERMS.get(token.kind) or _TERMS.get(token.text)
         if read is None and token.kind == "word" and token.text in CONSTANTS:
-            read = ExpressionReader._constant
+            read = _ExpressionReader._constant
         if read is None and (token.kind, token.text) == ("word", "matches"):
-            read = ExpressionReader._field  # as an operator it stands behind a term
+            read = _ExpressionReader._field  # as an operator it stands behind a term
         if read is None:
             found = repr(token.text) if token.text else "the end"
             raise WhereError(self._text, token.position, f"expected a field, a number or a text, found {found}")
@@ -160,8 +160,8 @@ class ExpressionReader:
 
     def _go_deeper(self) -> None:
         self._depth += 1
-        if self._depth > DEEPEST:
-            raise WhereError(self._text, self._token.position, f"nested more than {DEEPEST} deep")
+        if self._depth > _DEEPEST:
+            raise WhereError(self._text, self._token.position, f"nested more than {_DEEPEST} deep")
 
     def _accept(self, kind: str, text: str) -> bool:
         if (self._token.kind, self._token.text) != (kind, text):
@@ -175,11 +175,11 @@ class ExpressionReader:
             raise WhereError(self._text, self._token.position, f"expected {sign!r}, found {found}")
 
 
-TERMS: dict[str, Callable[[ExpressionReader, Token], Term]] = {
-    "number": ExpressionReader._number,
-    "text": ExpressionReader._string,
-    "field": ExpressionReader._field,
-    "len": ExpressionReader._length,
-    "[": ExpressionReader._list,
-    "(": ExpressionReader._parenthesis,
+_TERMS: dict[str, Callable[[_ExpressionReader, Token], Term]] = {
+    "number": _ExpressionReader._number,
+    "text": _ExpressionReader._string,
+    "field": _ExpressionReader._field,
+    "len": _ExpressionReader._length,
+    "[": _ExpressionReader._list,
+    "(": _ExpressionReader._parenthesis,
 }

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from verl_rollout_dump.analysis.where.errors import WhereError
 
-WORDS = {"and", "or", "not", "in", "contains", "startswith", "matches", "len", "true", "false", "null"}
-TOKEN = re.compile(
+_WORDS = {"and", "or", "not", "in", "contains", "startswith", "matches", "len", "true", "false", "null"}
+_TOKEN = re.compile(
     r"""\s*(?:
       (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
@@ -19,9 +19,9 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-PART = re.compile(r"`[^`]+`|[^.`]+")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_PART = re.compile(r"`[^`]+`|[^.`]+")
 
 
 class Token(NamedTuple):
@@ -37,25 +37,25 @@ def tokens_of(text: str) -> Iterator[Token]:
     position = 0
     while rest := text[position:].lstrip():
         start = len(text) - len(rest)
-        match = TOKEN.match(text, position)
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise WhereError(text, start, unknown_token(rest))
+            raise WhereError(text, start, _unknown_token(rest))
         kind = str(match.lastgroup)
-        yield token_of(kind, match[kind], start)
+        yield _token_of(kind, match[kind], start)
         position = match.end()
     yield Token("end", "", len(text))
 
 
-def token_of(kind: str, text: str, position: int) -> Token:
+def _token_of(kind: str, text: str, position: int) -> Token:
     """Return a token; reserved names are words, all others fields."""
-    if kind == "name" and text.lower() in WORDS:
+    if kind == "name" and text.lower() in _WORDS:
         return Token("word", text.lower(), position)
     if kind in ("name", "quoted"):
         return Token("field", text, position)
     return Token(kind, text, position)
 
 
-def unknown_token(rest: str) -> str:
+def _unknown_token(rest: str) -> str:
     """Return the error message for text that starts no token."""
     if rest[0] in "\"'`":
         return f"the closing {rest[0]} is missing"
@@ -64,7 +64,7 @@ def unknown_token(rest: str) -> str:
 
 def unquoted(text: str) -> str:
     """Return the content of a quoted text."""
-    return ESCAPED.sub(lambda match: ESCAPES.get(match[1], match[1]), text[1:-1])
+    return _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1])
 
 
 def regular_expression(text: str) -> str:
@@ -74,4 +74,4 @@ def regular_expression(text: str) -> str:
 
 def path_of(text: str) -> tuple[str, ...]:
     """Return the parts of a dotted name."""
-    return tuple(part.strip("`") for part in PART.findall(text))
+    return tuple(part.strip("`") for part in _PART.findall(text))

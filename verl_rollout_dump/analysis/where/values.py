@@ -31,7 +31,7 @@ def length(term: Term) -> Term:
     return measure
 
 
-def ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     """Return an order that is false for values that cannot be ordered."""
 
     def holds(left: Any, right: Any) -> bool:
@@ -42,7 +42,7 @@ def ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return holds
 
 
-def contains(left: Any, right: Any) -> bool:
+def _contains(left: Any, right: Any) -> bool:
     """Return whether a text contains a text, a list an item, an object a key."""
     if isinstance(left, str):
         return isinstance(right, str) and right in left
@@ -51,7 +51,7 @@ def contains(left: Any, right: Any) -> bool:
     return isinstance(left, list) and right in left
 
 
-def starts_with(left: Any, right: Any) -> bool:
+def _starts_with(left: Any, right: Any) -> bool:
     """Return whether a text starts with a text."""
     return isinstance(left, str) and isinstance(right, str) and left.startswith(right)
 
@@ -60,12 +60,12 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda left, right: bool(left == right),
     "=": lambda left, right: bool(left == right),
     "!=": lambda left, right: bool(left != right),
-    "<": ordered(lambda left, right: bool(left < right)),
-    "<=": ordered(lambda left, right: bool(left <= right)),
-    ">": ordered(lambda left, right: bool(left > right)),
-    ">=": ordered(lambda left, right: bool(left >= right)),
-    "contains": contains,
-    "startswith": starts_with,
-    "in": lambda left, right: isinstance(right, (list, str)) and contains(right, left),
+    "<": _ordered(lambda left, right: bool(left < right)),
+    "<=": _ordered(lambda left, right: bool(left <= right)),
+    ">": _ordered(lambda left, right: bool(left > right)),
+    ">=": _ordered(lambda left, right: bool(left >= right)),
+    "contains": _contains,
+    "startswith": _starts_with,
+    "in": lambda left, right: isinstance(right, (list, str)) and _contains(right, left),
 }
 CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None}

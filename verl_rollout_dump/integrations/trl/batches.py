@@ -18,12 +18,12 @@ import numpy as np
 from verl_rollout_dump.batch.columns import columns_of
 from verl_rollout_dump.batch.rollout_batch import RolloutBatch, Split
 
-ROLLOUT_COLUMNS = (
+_ROLLOUT_COLUMNS = (
     "prompt",
     "completion",
     "completion_ids",
 )  # not passed on to reward functions
-Column: TypeAlias = "tuple[str, Sequence[Any]]"  # a name and one value per rollout of this process
+_Column: TypeAlias = "tuple[str, Sequence[Any]]"  # a name and one value per rollout of this process
 
 
 @dataclass
@@ -64,15 +64,15 @@ def read_rollouts(trainer: Any, scored: Scored, output: Mapping[str, Any], readi
     """Return the rollouts of this process, from what TRL scored and from `output`, the inputs of the loss."""
     n, process = len(scored.prompts), trainer.accelerator.process_index
     own = slice(process * n, (process + 1) * n)
-    scores = numbers(weighted_sum(scored.rewards, trainer.reward_weights)[own])
+    scores = _numbers(_weighted_sum(scored.rewards, trainer.reward_weights)[own])
     data = columns_of(scored.inputs)
     truth = data.pop(next((name for name in reading.ground_truths if name in data), ""), [None] * n)
-    rewards = {i: numbers(scored.rewards[own, i]) for i in range(scored.rewards.shape[1])}
-    columns: list[Column] = [(name, rewards[i]) for i, name in enumerate(trainer.reward_func_names)]
-    columns += [("advantage", numbers(output["advantages"])), *logged_columns(scored, reading)]
-    columns += [*message_columns(scored), *data_columns(data, reading, n)]
+    rewards = {i: _numbers(scored.rewards[own, i]) for i in range(scored.rewards.shape[1])}
+    columns: list[_Column] = [(name, rewards[i]) for i, name in enumerate(trainer.reward_func_names)]
+    columns += [("advantage", _numbers(output["advantages"])), *logged_columns(scored, reading)]
+    columns += [*_message_columns(scored), *_data_columns(data, reading, n)]
     extras = under_own_names(columns, reading)
-    prompt_ids, prompt_mask = on_host(output["prompt_ids"]), on_host(output["prompt_mask"])
+    prompt_ids, prompt_mask = _on_host(output["prompt_ids"]), _on_host(output["prompt_mask"])
     log_probs = output.get("sampling_per_token_logps") if reading.tokens else None
     return [
         Rollout(
@@ -81,19 +81,19 @@ def read_rollouts(trainer: Any, scored: Scored, output: Mapping[str, Any], readi
             score=score,
             ground_truth=truth[row],
             extras={name: values[row] for name, values in extras.items()},
-            log_probs=None if log_probs is None else on_host(log_probs[row])[: len(ids)],
+            log_probs=None if log_probs is None else _on_host(log_probs[row])[: len(ids)],
         )
         for row, (ids, score) in enumerate(zip(scored.response_ids, scores, strict=True))
     ]
 
 
-def weighted_sum(rewards: Any, weights: Any) -> Any:
+def _weighted_sum(rewards: Any, weights: Any) -> Any:
     """Return each rollout's reward as TRL computes it; NaN if no function returned one."""
     weighted = (rewards * weights.to(rewards.device).unsqueeze(0)).nansum(dim=1)
     return weighted.masked_fill(rewards.isnan().all(dim=1), float("nan"))
 
 
-def logged_columns(scored: Scored, reading: Reading) -> list[Column]:
+def logged_columns(scored: Scored, reading: Reading) -> list[_Column]:
     """Return what reward functions passed to `log_extra`; a column of the wrong length is noted and left out."""
     n = len(scored.prompts)
     for name, values in scored.logged.items():
@@ -102,19 +102,19 @@ def logged_columns(scored: Scored, reading: Reading) -> list[Column]:
     return [(name, values) for name, values in scored.logged.items() if len(values) == n]
 
 
-def message_columns(scored: Scored) -> list[Column]:
+def _message_columns(scored: Scored) -> list[_Column]:
     """Return the messages of conversations. Plain text needs no column: it is in `input` and `output`."""
     columns = (("prompt", scored.prompts), ("completion", scored.completions))
     return [(name, values) for name, values in columns if not isinstance(values[0], str)]
 
 
-def data_columns(data: Mapping[str, Sequence[Any]], reading: Reading, n: int) -> list[Column]:
+def _data_columns(data: Mapping[str, Sequence[Any]], reading: Reading, n: int) -> list[_Column]:
     """Return the remaining columns of the dataset and, if there are several, the name of the dataset."""
     named = [] if reading.eval_dataset is None else [("eval_dataset", [reading.eval_dataset] * n)]
-    return [*named, *((name, values) for name, values in data.items() if name not in ROLLOUT_COLUMNS)]
+    return [*named, *((name, values) for name, values in data.items() if name not in _ROLLOUT_COLUMNS)]
 
 
-def under_own_names(columns: Sequence[Column], reading: Reading) -> dict[str, Sequence[Any]]:
+def under_own_names(columns: Sequence[_Column], reading: Reading) -> dict[str, Sequence[Any]]:
     """Return the columns by name; if two have the same name, the later one is renamed."""
     named: dict[str, Sequence[Any]] = {}
     for name, values in columns:
@@ -127,12 +127,12 @@ def under_own_names(columns: Sequence[Column], reading: Reading) -> dict[str, Se
     return named
 
 
-def numbers(values: Any) -> list[Any]:
+def _numbers(values: Any) -> list[Any]:
     """Return a tensor's floats as a list, in their own dtype; None for NaN, which TRL uses for a missing value."""
-    return [None if np.isnan(value) else value for value in on_host(values)]
+    return [None if np.isnan(value) else value for value in _on_host(values)]
 
 
-def on_host(tensor: Any) -> Any:
+def _on_host(tensor: Any) -> Any:
     """Return a tensor as a numpy array."""
     host = tensor.detach().cpu()
     return (host.float() if host.is_floating_point() else host).numpy()

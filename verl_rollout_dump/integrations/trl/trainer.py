@@ -33,37 +33,37 @@ from verl_rollout_dump.integrations.open_hooks import open_hooks
 from verl_rollout_dump.integrations.trl.batches import Scored
 from verl_rollout_dump.integrations.trl.feed import RolloutFeed
 
-GROUND_TRUTHS = ("ground_truth", "answer", "solution")
-ATTRIBUTE = "_rollout_dump"  # of a trainer: its `RolloutFeed`
-ENDED = "these rollouts are not dumped: the dump ended with the training. Call dump_rollouts before each training"
+_GROUND_TRUTHS = ("ground_truth", "answer", "solution")
+_ATTRIBUTE = "_rollout_dump"  # of a trainer: its `RolloutFeed`
+_ENDED = "these rollouts are not dumped: the dump ended with the training. Call dump_rollouts before each training"
 
 
-def dump_rollouts(trainer: Any, config: Any = None, ground_truth: str | Iterable[str] = GROUND_TRUTHS) -> None:
+def dump_rollouts(trainer: Any, config: Any = None, ground_truth: str | Iterable[str] = _GROUND_TRUTHS) -> None:
     """Dump the rollouts of the next `trainer.train()`, evaluations before it and in it included.
 
     `ground_truth` names the column of the dataset that becomes `gts`; of several names, the first that the dataset
     has. Raises `ConfigError` for a mistake in the config, a missing column, or a trainer with other methods than those
     of TRL's trainers; `DumpError` if the directory cannot be used, or the trainer is dumped already.
     """
-    earlier: RolloutFeed | None = getattr(trainer, ATTRIBUTE, None)
+    earlier: RolloutFeed | None = getattr(trainer, _ATTRIBUTE, None)
     if earlier is not None and not earlier.ended:
         raise DumpError("the rollouts of this trainer are dumped already. Call dump_rollouts once for each training")
-    check_trainer(trainer)
-    check_column(trainer, ground_truth)
+    _check_trainer(trainer)
+    _check_column(trainer, ground_truth)
     checked = load_config(config)
     if not checked.enabled:
         return
     names = (ground_truth,) if isinstance(ground_truth, str) else tuple(ground_truth)
     tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
     hooks = open_hooks(checked, tokenizer) if trainer.accelerator.is_main_process else None
-    setattr(trainer, ATTRIBUTE, RolloutFeed(trainer, checked, hooks, names))
+    setattr(trainer, _ATTRIBUTE, RolloutFeed(trainer, checked, hooks, names))
     if earlier is None:
-        for method, wrap in WRAPPERS.items():
+        for method, wrap in _WRAPPERS.items():
             setattr(trainer, method, wrap(trainer, getattr(trainer, method)))
-        trainer.add_callback(step_end_callback(trainer))
+        trainer.add_callback(_step_end_callback(trainer))
 
 
-def check_trainer(trainer: Any) -> None:
+def _check_trainer(trainer: Any) -> None:
     """Raise `ConfigError` for a trainer without the methods of TRL's trainers, or with other parameters."""
     for method, parameters in PARAMETERS.items():
         found = getattr(type(trainer), method, None)
@@ -79,7 +79,7 @@ def check_trainer(trainer: Any) -> None:
             )
 
 
-def check_column(trainer: Any, ground_truth: str | Iterable[str]) -> None:
+def _check_column(trainer: Any, ground_truth: str | Iterable[str]) -> None:
     """Raise `ConfigError` for a single `ground_truth` that is not among the known columns of the dataset."""
     columns = getattr(trainer.train_dataset, "column_names", None)
     if isinstance(ground_truth, str) and columns and ground_truth not in columns:
@@ -88,22 +88,22 @@ def check_column(trainer: Any, ground_truth: str | Iterable[str]) -> None:
         )
 
 
-def feed_of(trainer: Any) -> RolloutFeed:
+def _feed_of(trainer: Any) -> RolloutFeed:
     """Return the feed of a trainer."""
-    feed: RolloutFeed = getattr(trainer, ATTRIBUTE)
+    feed: RolloutFeed = getattr(trainer, _ATTRIBUTE)
     return feed
 
 
-Method = Callable[..., Any]
+_Method = Callable[..., Any]
 
 
-def keep_scored(trainer: Any, original: Method) -> Method:
+def _keep_scored(trainer: Any, original: _Method) -> _Method:
     """Wrap `_calculate_rewards`: keep what it was given and what it returned."""
 
     @functools.wraps(original)
     def calculate_rewards(inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
         rewards = original(inputs, prompts, completions, completion_ids_list)
-        feed = feed_of(trainer)
+        feed = _feed_of(trainer)
         if not feed.ended:
             # TRL empties this after gathering it; releases before 1.0 do not have it
             logged = {name: list(values) for name, values in getattr(trainer, "_pending_extra_logs", {}).items()}
@@ -113,13 +113,13 @@ def keep_scored(trainer: Any, original: Method) -> Method:
     return calculate_rewards
 
 
-def take_generated(trainer: Any, original: Method) -> Method:
+def _take_generated(trainer: Any, original: _Method) -> _Method:
     """Wrap `_generate_and_score_completions`: collect the rollouts before they are shuffled and split for the loss."""
 
     @functools.wraps(original)
     def generate_and_score(inputs: Any) -> Any:
         output = original(inputs)
-        feed = feed_of(trainer)
+        feed = _feed_of(trainer)
         if not feed.ended:
             feed.add(output)
         return output
@@ -127,15 +127,15 @@ def take_generated(trainer: Any, original: Method) -> Method:
     return generate_and_score
 
 
-def tell_validation(trainer: Any, original: Method) -> Method:
+def _tell_validation(trainer: Any, original: _Method) -> _Method:
     """Wrap `evaluate`: however the outermost call ends, its rollouts are passed to the hooks."""
 
     @functools.wraps(original)
     def evaluate(*args: Any, **kwargs: Any) -> Any:
-        feed = feed_of(trainer)
+        feed = _feed_of(trainer)
         if feed.ended:
             if feed.config.path.validation_dir is not None:
-                feed.say_once(ENDED)
+                feed.say_once(_ENDED)
             return original(*args, **kwargs)
         feed.evaluating.append(kwargs.get("metric_key_prefix", "eval"))
         try:
@@ -148,14 +148,14 @@ def tell_validation(trainer: Any, original: Method) -> Method:
     return evaluate
 
 
-def end_with_training(trainer: Any, original: Method) -> Method:
+def _end_with_training(trainer: Any, original: _Method) -> _Method:
     """Wrap `train`: however it ends, its rollouts are written before it returns."""
 
     @functools.wraps(original)
     def train(*args: Any, **kwargs: Any) -> Any:
-        feed = feed_of(trainer)
+        feed = _feed_of(trainer)
         if feed.ended:
-            feed.say_once(ENDED)
+            feed.say_once(_ENDED)
             return original(*args, **kwargs)
         try:
             result = original(*args, **kwargs)
@@ -168,7 +168,7 @@ def end_with_training(trainer: Any, original: Method) -> Method:
     return train
 
 
-def step_end_callback(trainer: Any) -> Any:
+def _step_end_callback(trainer: Any) -> Any:
     """Return a callback of transformers that passes a step's rollouts to the hooks at the end of the step.
 
     Not earlier, since with few `steps_per_generation` one step trains on several generations.
@@ -177,7 +177,7 @@ def step_end_callback(trainer: Any) -> Any:
 
     class StepEnd(TrainerCallback):  # type: ignore[misc]
         def on_step_end(self, *args: Any, **kwargs: Any) -> None:
-            feed_of(trainer).tell("train")
+            _feed_of(trainer).tell("train")
 
     return StepEnd()
 
@@ -186,9 +186,9 @@ PARAMETERS = {
     "_calculate_rewards": ("self", "inputs", "prompts", "completions", "completion_ids_list"),
     "_generate_and_score_completions": ("self", "inputs"),
 }
-WRAPPERS: dict[str, Callable[[Any, Method], Method]] = {
-    "_calculate_rewards": keep_scored,
-    "_generate_and_score_completions": take_generated,
-    "evaluate": tell_validation,
-    "train": end_with_training,
+_WRAPPERS: dict[str, Callable[[Any, _Method], _Method]] = {
+    "_calculate_rewards": _keep_scored,
+    "_generate_and_score_completions": _take_generated,
+    "evaluate": _tell_validation,
+    "train": _end_with_training,
 }

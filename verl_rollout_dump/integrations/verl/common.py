@@ -14,6 +14,7 @@ from verl_rollout_dump.batch.deferred import resolved
 from verl_rollout_dump.batch.rollout_batch import RolloutBatch, Split
 from verl_rollout_dump.batch.source import RolloutSource
 from verl_rollout_dump.config import DumpConfig
+from verl_rollout_dump.config.urls import absolute
 
 
 class TrainerAdapter(Protocol):
@@ -75,3 +76,16 @@ def without_repeated_score(extras: dict[str, Any], scores: Any) -> dict[str, Any
     if ours.shape == theirs.shape and np.array_equal(ours, theirs, equal_nan=True):
         return {name: values for name, values in extras.items() if name != "score"}
     return extras
+
+
+def split_of(trainer: Any, config: DumpConfig, directory: str) -> Split | None:
+    """Return the split whose directory this is, by the node or by verl's own keys; None if it is neither's."""
+    verls = trainer.config["trainer"]
+    places: dict[Split, tuple[Any, Any]] = {
+        "validation": (config.path.validation_dir, verls.get("validation_data_dir")),
+        "train": (config.path.dir, verls.get("rollout_data_dir")),
+    }
+    for split, (ours, theirs) in places.items():
+        if ours is not None and directory in (absolute(str(place)) for place in (ours, theirs) if place):
+            return split
+    return None

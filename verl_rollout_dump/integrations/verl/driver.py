@@ -81,7 +81,7 @@ def _is_ray_started_here(config: Any) -> bool:
     return not any(address not in (None, "local") for address in [*addresses, os.environ.get("RAY_ADDRESS")])
 
 
-class Sweep:
+class _Sweep:
     """The jobs of a sweep that this process runs one after another (Hydra's own launcher does)."""
 
     def __init__(self) -> None:
@@ -103,4 +103,4 @@ class Sweep:
             ray.shutdown()
 
 
-_sweep = Sweep()
+_sweep = _Sweep()

@@ -2,7 +2,7 @@
 
 verl's trainer, and with it the dump, lives in a Ray actor. When the process that the user started (the driver) ends,
 Ray kills the actor without notice, and the steps that wait to be written would be lost. So the driver handles both
-signals: it asks the processes with dumps to end them as failed, waits until they have, for at most `DRAIN_SECONDS`, and
+signals: it asks the processes with dumps to end them as failed, waits until they have, at most `_DRAIN_SECONDS`, and
 then lets the signal do what it would have done. A second signal ends the wait.
 
 The two sides talk through Ray's key-value store, since the actor takes no calls while it trains. The keys belong to
@@ -27,9 +27,9 @@ from uuid import uuid4
 
 logger = logging.getLogger(__name__)
 
-DRAIN_SECONDS = 24.0  # `shutdown.GRACE_SECONDS` for the steps, and the rest for `run.json`
-POLL_SECONDS = 0.5
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_DRAIN_SECONDS = 24.0  # `shutdown.GRACE_SECONDS` for the steps, and the rest for `run.json`
+_POLL_SECONDS = 0.5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _OPEN, _ENDED = b"open", b"ended"
 _MARK = "_is_rollout_dump_init"
 
@@ -90,7 +90,7 @@ def _listen(mailbox: _Mailbox) -> None:
     try:
         mailbox.report(_OPEN)
         while len(open_dumps) and not mailbox.is_asked():
-            time.sleep(POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
         open_dumps.end_failed()
         mailbox.report(_ENDED)
     except Exception as error:  # Ray has ended: its key-value store is gone
@@ -104,7 +104,7 @@ class _DrainFirst:
         self.previous: Any = previous.previous if isinstance(previous, _DrainFirst) else previous
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        for each in SIGNALS:  # a second signal ends the wait
+        for each in _SIGNALS:  # a second signal ends the wait
             handler = signal.getsignal(each)
             if isinstance(handler, _DrainFirst):
                 signal.signal(each, handler.previous)
@@ -119,25 +119,25 @@ class _DrainFirst:
 def _handle_signals() -> None:
     """Install the handlers, except over a handler that ignores its signal or was set by C code (None)."""
     if threading.current_thread() is threading.main_thread():
-        for number in SIGNALS:
+        for number in _SIGNALS:
             handler = signal.getsignal(number)
             if handler not in (signal.SIG_IGN, None):
                 signal.signal(number, _DrainFirst(handler))
 
 
 def _drain(name: str) -> None:
-    """Ask all processes with dumps to end them, and wait for that, for at most `DRAIN_SECONDS`."""
+    """Ask all processes with dumps to end them, and wait for that, for at most `_DRAIN_SECONDS`."""
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
         return
     done = threading.Event()
     # Another thread, since the signal may have interrupted this one in the middle of a call to Ray.
     threading.Thread(target=_ask, args=(done,), name="verl-rollout-dump-drain", daemon=True).start()
-    _say(f"{name}: writing the rollouts that wait, for up to {DRAIN_SECONDS:.0f} s; a second signal ends at once")
-    if done.wait(DRAIN_SECONDS):
+    _say(f"{name}: writing the rollouts that wait, for up to {_DRAIN_SECONDS:.0f} s; a second signal ends at once")
+    if done.wait(_DRAIN_SECONDS):
         _say("the dump is ended")
     else:
-        _say(f"the dump did not end within {DRAIN_SECONDS:.0f} s; `verl-rollout-dump check DIR` names missing steps")
+        _say(f"the dump did not end within {_DRAIN_SECONDS:.0f} s; `verl-rollout-dump check DIR` names missing steps")
 
 
 def _ask(done: threading.Event) -> None:
@@ -145,7 +145,7 @@ def _ask(done: threading.Event) -> None:
         mailbox = _Mailbox()
         mailbox.ask()
         while not mailbox.are_all_ended():
-            time.sleep(POLL_SECONDS / 5)
+            time.sleep(_POLL_SECONDS / 5)
         done.set()
     except Exception as error:
         logger.warning("the dump cannot be asked to end: %s", error)

@@ -18,7 +18,7 @@ import sys
 from typing import Any
 
 MARK = "rollout-dump-probe: "
-PLUGIN = "verl_rollout_dump.plugin"
+_PLUGIN = "verl_rollout_dump.plugin"
 
 
 def main() -> None:
@@ -28,15 +28,15 @@ def main() -> None:
     except Exception as error:
         _print_fact(import_error=_described(error))
         return
-    _print_fact(verl=verl.__version__, plugin_loaded=PLUGIN in sys.modules)
-    if PLUGIN in sys.modules:
-        _print_fact(seams=seams())
+    _print_fact(verl=verl.__version__, plugin_loaded=_PLUGIN in sys.modules)
+    if _PLUGIN in sys.modules:
+        _print_fact(seams=_seams())
     else:
         _print_fact(plugin_error=_plugin_error())
     _run_app()
 
 
-def seams() -> list[dict[str, Any]]:
+def _seams() -> list[dict[str, Any]]:
     """Return, for each trainer of this release, whether its rollouts reach the plugin, and if not, why.
 
     `hooked` is None for a trainer whose module cannot be imported here.
@@ -67,7 +67,7 @@ def _is_of_another_release(module: str, error: Exception) -> bool:
 def _plugin_error() -> str:
     """Return why the plugin cannot be imported; empty if it can, and verl only did not load it."""
     try:
-        importlib.import_module(PLUGIN)
+        importlib.import_module(_PLUGIN)
     except Exception as error:
         return _described(error)
     return ""

@@ -35,69 +35,69 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Seam:
+class _Seam:
     """A method of a trainer that is wrapped."""
 
     module: str
     trainer: str
     method: str
-    # The names of its parameters: all of them, or, for `OPEN_ENDED` methods, the first ones.
+    # The names of its parameters: all of them, or, for `_OPEN_ENDED` methods, the first ones.
     parameters: tuple[str, ...]
     wrap: Callable[[Method], Method]
 
 
-V0 = "verl.trainer.ppo.ray_trainer"
+_V0 = "verl.trainer.ppo.ray_trainer"
 V1 = "verl.trainer.ppo.v1.trainer_base"
-SYNC = "verl.trainer.main_ppo_sync"
-SEPARATION = "verl.experimental.separation.ray_trainer"
-ONE_STEP_OFF = "verl.experimental.one_step_off_policy.ray_trainer"
-FULLY_ASYNC = "verl.experimental.fully_async_policy.fully_async_trainer"
+_SYNC = "verl.trainer.main_ppo_sync"
+_SEPARATION = "verl.experimental.separation.ray_trainer"
+_ONE_STEP_OFF = "verl.experimental.one_step_off_policy.ray_trainer"
+_FULLY_ASYNC = "verl.experimental.fully_async_policy.fully_async_trainer"
 
-LOG_V0 = ("self", "batch", "reward_extra_infos_dict", "timing_raw", "rollout_data_dir")
-LOG_V1 = ("self", "batch", "timing_raw", "rollout_data_dir")
-DUMP = ("self", "inputs", "outputs", "gts", "scores", "reward_extra_infos_dict", "dump_path")
-INIT = ("self", "config")
-FIT = ("self",)
+_LOG_V0 = ("self", "batch", "reward_extra_infos_dict", "timing_raw", "rollout_data_dir")
+_LOG_V1 = ("self", "batch", "timing_raw", "rollout_data_dir")
+_DUMP = ("self", "inputs", "outputs", "gts", "scores", "reward_extra_infos_dict", "dump_path")
+_INIT = ("self", "config")
+_FIT = ("self",)
 
 SEAMS = (
     # 0.6.1, 0.7.1, 0.8.0, 0.9.0, 0.9.1, main
-    Seam(V0, "RayPPOTrainer", "_log_rollout_data", LOG_V0, fire_rollouts(V0Adapter())),
-    Seam(V0, "RayPPOTrainer", "_dump_generations", DUMP, fire_generations),
-    Seam(V0, "RayPPOTrainer", "__init__", INIT, start_dump),
-    Seam(V0, "RayPPOTrainer", "fit", FIT, end_dump),
+    _Seam(_V0, "RayPPOTrainer", "_log_rollout_data", _LOG_V0, fire_rollouts(V0Adapter())),
+    _Seam(_V0, "RayPPOTrainer", "_dump_generations", _DUMP, fire_generations),
+    _Seam(_V0, "RayPPOTrainer", "__init__", _INIT, start_dump),
+    _Seam(_V0, "RayPPOTrainer", "fit", _FIT, end_dump),
     # 0.9.0, 0.9.1, main; its subclasses (sync, colocate_async, separate_async) override none of these
-    Seam(V1, "PPOTrainer", "_log_rollout_data", LOG_V1, fire_rollouts(V1Adapter())),
-    Seam(V1, "PPOTrainer", "_dump_generations", DUMP, fire_generations),
-    Seam(V1, "PPOTrainer", "__init__", INIT, start_dump),
-    Seam(V1, "PPOTrainer", "fit", FIT, end_dump),
+    _Seam(V1, "PPOTrainer", "_log_rollout_data", _LOG_V1, fire_rollouts(V1Adapter())),
+    _Seam(V1, "PPOTrainer", "_dump_generations", _DUMP, fire_generations),
+    _Seam(V1, "PPOTrainer", "__init__", _INIT, start_dump),
+    _Seam(V1, "PPOTrainer", "fit", _FIT, end_dump),
     # 0.8.0
-    Seam(SYNC, "PPOTrainer", "_log_rollout_data", LOG_V1, fire_rollouts(V1Adapter())),
-    Seam(SYNC, "PPOTrainer", "_dump_generations", DUMP, fire_generations),
-    Seam(SYNC, "PPOTrainer", "__init__", INIT, start_dump),
-    Seam(SYNC, "PPOTrainer", "fit", FIT, end_dump),
+    _Seam(_SYNC, "PPOTrainer", "_log_rollout_data", _LOG_V1, fire_rollouts(V1Adapter())),
+    _Seam(_SYNC, "PPOTrainer", "_dump_generations", _DUMP, fire_generations),
+    _Seam(_SYNC, "PPOTrainer", "__init__", _INIT, start_dump),
+    _Seam(_SYNC, "PPOTrainer", "fit", _FIT, end_dump),
     # 0.7.1, 0.8.0, 0.9.0, 0.9.1, main; these are RayPPOTrainers with a training loop of their own
-    Seam(SEPARATION, "SeparateRayPPOTrainer", "fit", FIT, end_dump),
+    _Seam(_SEPARATION, "SeparateRayPPOTrainer", "fit", _FIT, end_dump),
     # 0.8.0, 0.9.0, 0.9.1, main
-    Seam(ONE_STEP_OFF, "OneStepOffRayTrainer", "fit", FIT, end_dump_async),
-    Seam(FULLY_ASYNC, "FullyAsyncTrainer", "fit", FIT, end_dump_async),
+    _Seam(_ONE_STEP_OFF, "OneStepOffRayTrainer", "fit", _FIT, end_dump_async),
+    _Seam(_FULLY_ASYNC, "FullyAsyncTrainer", "fit", _FIT, end_dump_async),
 )
-OPEN_ENDED = ("__init__", "fit")  # what further parameters they have is passed through
+_OPEN_ENDED = ("__init__", "fit")  # what further parameters they have is passed through
 
 
 def install_seams() -> None:
     """Wrap every method of `SEAMS` as soon as its module is imported. Imports nothing of verl."""
     for module_name, function in DRIVER_FUNCTIONS.items():
-        when_imported(module_name, functools.partial(resolve_before, function, wrap_main_module))
+        when_imported(module_name, functools.partial(resolve_before, function, _wrap_main_module))
     for module_name in dict.fromkeys(seam.module for seam in SEAMS):
         when_imported(module_name, functools.partial(wrap_methods, seams_of(module_name)))
 
 
-def seams_of(module_name: str) -> list[Seam]:
+def seams_of(module_name: str) -> list[_Seam]:
     """Return the rows of one module."""
     return [seam for seam in SEAMS if seam.module == module_name]
 
 
-def wrap_main_module() -> None:
+def _wrap_main_module() -> None:
     """Wrap the trainer of a module that was not imported but run: `python -m verl.trainer.main_ppo_sync`.
 
     Its classes travel to Ray by value, so they must be wrapped before they do.
@@ -109,14 +109,14 @@ def wrap_main_module() -> None:
         wrap_methods(seams, main)
 
 
-def wrap_methods(seams: list[Seam], module: ModuleType) -> None:
+def wrap_methods(seams: list[_Seam], module: ModuleType) -> None:
     """Wrap all methods of one module's trainer, or, where one is not as expected, none of them."""
     differences = [difference for seam in seams if (difference := differs(seam, module))]
     if differences:
         logger.warning(
             "verl %s is not one that verl_rollout_dump knows, so verl's own dump stays in charge: %s. "
             "Update verl-rollout-dump, or use a verl that it supports (%s)",
-            verl_version(),
+            _verl_version(),
             "; ".join(differences),
             SUPPORTED,
         )
@@ -126,14 +126,14 @@ def wrap_methods(seams: list[Seam], module: ModuleType) -> None:
         setattr(trainer, seam.method, seam.wrap(getattr(trainer, seam.method)))
 
 
-def differs(seam: Seam, module: ModuleType) -> str | None:
+def differs(seam: _Seam, module: ModuleType) -> str | None:
     """Return how a method differs from what its seam expects; None: it does not."""
     where = f"{seam.module}.{seam.trainer}.{seam.method}"
     method = getattr(trainer_class(module, seam.trainer), seam.method, None)
     if method is None:
         return f"{where} is not there"
     found = tuple(inspect.signature(method).parameters)
-    compared = found[: len(seam.parameters)] if seam.method in OPEN_ENDED else found
+    compared = found[: len(seam.parameters)] if seam.method in _OPEN_ENDED else found
     return None if compared == seam.parameters else f"{where} takes {found}, expected {seam.parameters}"
 
 
@@ -144,7 +144,7 @@ def trainer_class(module: ModuleType, name: str) -> Any:
     return actor.modified_class if actor is not None else found
 
 
-def verl_version() -> str:
+def _verl_version() -> str:
     """Return the version of the verl that is installed, for messages."""
     try:
         return version("verl")

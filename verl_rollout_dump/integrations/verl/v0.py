@@ -29,7 +29,7 @@ V0_TRAINER_FIELDS = {
 }
 
 # From how many numbers on torch shares a sum among its threads (at::internal::GRAIN_SIZE), and when that is faster.
-SHARED_FROM, WORTH_SHARING = 1 << 15, 1 << 22
+_SHARED_FROM, WORTH_SHARING = 1 << 15, 1 << 22
 
 
 class V0Adapter:
@@ -37,13 +37,13 @@ class V0Adapter:
 
     def read(self, trainer: Any, config: DumpConfig, columns: Mapping[str, Any]) -> RolloutBatch:
         """Return the rollouts of a DataProto."""
-        return v0_rollouts(trainer, config, columns["batch"], columns["reward_extra_infos_dict"])
+        return _v0_rollouts(trainer, config, columns["batch"], columns["reward_extra_infos_dict"])
 
     def source(self, trainer: Any, columns: Mapping[str, Any]) -> None:
         """Return None: the batch is here already."""
 
 
-def v0_rollouts(trainer: Any, config: DumpConfig, batch: Any, reward_extras: Mapping[str, Any]) -> RolloutBatch:
+def _v0_rollouts(trainer: Any, config: DumpConfig, batch: Any, reward_extras: Mapping[str, Any]) -> RolloutBatch:
     """Read a DataProto: prompts (n, p) padded on the left, responses (n, r) padded on the right.
 
     Every row is a rollout: v0's trainers only reorder a batch, in all releases. A row whose `response_mask` is zero
@@ -51,7 +51,7 @@ def v0_rollouts(trainer: Any, config: DumpConfig, batch: Any, reward_extras: Map
     """
     tensors, others = dict(batch.batch.items()), batch.non_tensor_batch
     prompts, responses = tensors["prompts"], tensors["responses"]
-    prompt_mask, response_mask = token_masks(tensors, len(responses), prompts.shape[1])
+    prompt_mask, response_mask = _token_masks(tensors, len(responses), prompts.shape[1])
     scores = deferred_rows(len(responses), row_sums, tensors["token_level_scores"])
     return RolloutBatch(
         step=trainer.global_steps,
@@ -59,17 +59,17 @@ def v0_rollouts(trainer: Any, config: DumpConfig, batch: Any, reward_extras: Map
         responses=responses,
         scores=scores,
         ground_truths=ground_truths(others.get("reward_model")),
-        extras=whole_extras(without_repeated_score(dict(reward_extras), scores), others),
+        extras=_whole_extras(without_repeated_score(dict(reward_extras), scores), others),
         prompt_mask=prompt_mask,
         response_mask=response_mask,
         log_probs=tensors.get("rollout_log_probs"),
         uids=others.get("uid"),
         request_ids=others.get("request_id"),  # verl-project/verl#6250: it was put into another dict and lost
-        trainer_fields=v0_trainer_fields(config, others, response_mask),
+        trainer_fields=_v0_trainer_fields(config, others, response_mask),
     )
 
 
-def whole_extras(reward_extras: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+def _whole_extras(reward_extras: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
     """Return the reward extras with the values that the reward function returned, if the batch still has them.
 
     verl makes one numpy array of each column, which turns `[1, "a"]` into text, `[True, 2]` into numbers, and cuts
@@ -79,12 +79,12 @@ def whole_extras(reward_extras: Mapping[str, Any], others: Mapping[str, Any]) ->
     if returned is None:
         return dict(reward_extras)
     return {
-        name: deferred_rows(len(values), whole_column, name, values, returned) if hasattr(values, "dtype") else values
+        name: deferred_rows(len(values), _whole_column, name, values, returned) if hasattr(values, "dtype") else values
         for name, values in reward_extras.items()
     }
 
 
-def whole_column(name: str, values: Any, returned: Sequence[Any]) -> Any:
+def _whole_column(name: str, values: Any, returned: Sequence[Any]) -> Any:
     """Return the values of one extra as they were returned; verl's array if it lost nothing, or is not made of them."""
     rows = [row.get(name) if isinstance(row, Mapping) else None for row in returned]
     if values.dtype.kind not in "US" and len(set(map(type, rows))) < 2:
@@ -104,18 +104,18 @@ def row_sums(values: Any) -> Any:
     torch's threads spin when they have done their share, so two of them take 5.7 ms, and 9.4 ms of CPU, for what one
     thread does in 0.7 ms (1024 x 2048 float32).
     """
-    lone = lone_numbers(values)
+    lone = _lone_numbers(values)
     if lone is not None:
         return lone
     length = values.shape[-1]
-    is_small = 0 < length < SHARED_FROM and 0 < values.numel() <= WORTH_SHARING
+    is_small = 0 < length < _SHARED_FROM and 0 < values.numel() <= WORTH_SHARING
     if not is_small or not values.is_contiguous() or values.device.type != "cpu":
         return values.sum(-1)
-    sums = [rows.sum(-1) for rows in values.split((SHARED_FROM - 1) // length)]
+    sums = [rows.sum(-1) for rows in values.split((_SHARED_FROM - 1) // length)]
     return importlib.import_module("torch").cat(sums)
 
 
-def lone_numbers(values: Any) -> Any:
+def _lone_numbers(values: Any) -> Any:
     """Return the one nonzero number of each row of a tensor (n, length); None if a row has several."""
     torch, lib = importlib.import_module("torch"), native.library
     if lib is None or is_elsewhere(values) or values.dtype != torch.float32 or not values.shape[-1]:
@@ -127,7 +127,7 @@ def lone_numbers(values: Any) -> Any:
     return torch.from_numpy(numbers[np.arange(len(numbers)), starts] + 0)  # -0.0 + 0 is 0.0, as in a sum
 
 
-def v0_trainer_fields(config: DumpConfig, others: Mapping[str, Any], response_mask: Any) -> dict[str, Any]:
+def _v0_trainer_fields(config: DumpConfig, others: Mapping[str, Any], response_mask: Any) -> dict[str, Any]:
     """Return what `fields.trainer` asks for and a DataProto has."""
     wanted = config.fields.trainer
     found = {
@@ -138,7 +138,7 @@ def v0_trainer_fields(config: DumpConfig, others: Mapping[str, Any], response_ma
     return found
 
 
-def token_masks(tensors: Mapping[str, Any], n: int, prompt_length: int) -> tuple[Any, Any]:
+def _token_masks(tensors: Mapping[str, Any], n: int, prompt_length: int) -> tuple[Any, Any]:
     """Return which tokens of the n prompts and of the responses are real, both None if the trainer does not know.
 
     The trainer's `response_mask` does not tell: it is made for the loss, and is zero on tool output and on rejected
@@ -155,15 +155,15 @@ def token_masks(tensors: Mapping[str, Any], n: int, prompt_length: int) -> tuple
 
 def mask_of_prompts(attention_mask: Any, prompt_length: int) -> Any:
     """Return which tokens of the prompts are real."""
-    return shared_array(attention_mask)[:, :prompt_length]
+    return _shared_array(attention_mask)[:, :prompt_length]
 
 
 def mask_of_responses(attention_mask: Any, prompt_length: int) -> Any:
     """Return which tokens of the responses are real."""
-    return shared_array(attention_mask)[:, prompt_length:]
+    return _shared_array(attention_mask)[:, prompt_length:]
 
 
-def shared_array(mask: Any) -> Any:
+def _shared_array(mask: Any) -> Any:
     """Return a padded mask in host memory as an array that shares it: slicing an array costs a tenth of a tensor's."""
     stays = is_elsewhere(mask) or getattr(mask, "is_nested", False)
     return mask if stays else on_host(mask)

@@ -17,7 +17,7 @@ from verl_rollout_dump.storage.run_record import ROLLOUT_UIDS
 
 # What is read from TransferQueue if a callback may look at everything, and what only with `fields.tokens`.
 V1_FIELDS = ("prompts", "responses", "rm_scores", "reward_model", "extra_fields")
-V1_TOKEN_FIELDS = ("rollout_log_probs",)
+_V1_TOKEN_FIELDS = ("rollout_log_probs",)
 # `fields.trainer`: columns of TransferQueue, and entries of each rollout's tag.
 V1_TRAINER_FIELDS = ("data_source", "num_turns", "raw_prompt")
 V1_TAGS = {
@@ -32,17 +32,17 @@ class V1Adapter:
 
     def read(self, trainer: Any, config: DumpConfig, columns: Mapping[str, Any]) -> RolloutBatch:
         """Return the rollouts with everything that a callback may look at."""
-        return read_rollouts(self.source(trainer, columns), config, V1_FIELDS)
+        return _read_rollouts(self.source(trainer, columns), config, V1_FIELDS)
 
-    def source(self, trainer: Any, columns: Mapping[str, Any]) -> TransferQueueSource:
+    def source(self, trainer: Any, columns: Mapping[str, Any]) -> _TransferQueueSource:
         """Return the keys of the rollouts in the order of the records, numbers in them by value.
 
         Rows whose tag says `is_padding` are left out and counted: they are copies that make the batch divide evenly.
         """
         batch = columns["batch"]
         tags = dict(zip(batch.keys, batch.tags or [{}] * len(batch.keys), strict=True))
-        real = sorted((key for key, tag in tags.items() if not tag.get("is_padding")), key=key_order)
-        return TransferQueueSource(
+        real = sorted((key for key, tag in tags.items() if not tag.get("is_padding")), key=_key_order)
+        return _TransferQueueSource(
             step=trainer.global_steps,
             partition_id=batch.partition_id,
             uids=real,
@@ -52,7 +52,7 @@ class V1Adapter:
 
 
 @dataclass(frozen=True)
-class TransferQueueSource:
+class _TransferQueueSource:
     """Keys in TransferQueue, with their tags. Any process of the same Ray cluster can read the rollouts behind them."""
 
     step: int
@@ -62,17 +62,17 @@ class TransferQueueSource:
     tags: Sequence[Mapping[str, Any]]
     padding_rows: int = 0
 
-    def take(self, rows: Sequence[int]) -> TransferQueueSource:
+    def take(self, rows: Sequence[int]) -> _TransferQueueSource:
         """Return a source of the chosen rollouts; the padding rows are not counted again."""
         uids, tags = [self.uids[row] for row in rows], [self.tags[row] for row in rows]
-        return TransferQueueSource(self.step, self.partition_id, uids, tags)
+        return _TransferQueueSource(self.step, self.partition_id, uids, tags)
 
     def read(self, config: DumpConfig) -> RolloutBatch:
         """Return the rollouts with the columns that the dump writes."""
-        return read_rollouts(self, config, v1_fields_of_dump(config))
+        return _read_rollouts(self, config, _v1_fields_of_dump(config))
 
 
-def v1_fields_of_dump(config: DumpConfig) -> tuple[str, ...]:
+def _v1_fields_of_dump(config: DumpConfig) -> tuple[str, ...]:
     """Return those of `V1_FIELDS` that the dump needs for the fields that it writes."""
     known = {*CORE, "uid", *TOKENS, *(name for name in V1_TRAINER_FIELDS if matches_any(name, config.fields.trainer))}
     has_extras = any(is_glob(name) or name not in known for name in config.fields.include)
@@ -84,7 +84,7 @@ def v1_fields_of_dump(config: DumpConfig) -> tuple[str, ...]:
     return tuple(name for name in V1_FIELDS if not unwanted.get(name))
 
 
-def read_rollouts(source: TransferQueueSource, config: DumpConfig, wanted: Sequence[str]) -> RolloutBatch:
+def _read_rollouts(source: _TransferQueueSource, config: DumpConfig, wanted: Sequence[str]) -> RolloutBatch:
     """Read rollouts out of TransferQueue in one call, before the trainer clears it.
 
     `wanted` are those of `V1_FIELDS` that are read; `fields.tokens` and `fields.trainer` add theirs.
@@ -94,33 +94,33 @@ def read_rollouts(source: TransferQueueSource, config: DumpConfig, wanted: Seque
         return RolloutBatch(step=step, prompts=[], responses=[], scores=[], padding_rows=padding)
     transfer_queue = importlib.import_module("transfer_queue")
     besides = [name for name in V1_TRAINER_FIELDS if matches_any(name, config.fields.trainer)]
-    fields = [*wanted, *(V1_TOKEN_FIELDS if config.fields.tokens else ()), *besides]
+    fields = [*wanted, *(_V1_TOKEN_FIELDS if config.fields.tokens else ()), *besides]
     data = transfer_queue.kv_batch_get(keys=list(source.uids), partition_id=source.partition_id, select_fields=fields)
     scores = data["rm_scores"].sum(dim=1) if "rm_scores" in data.keys() else None  # noqa: SIM118 (a TensorDict)
-    extras = columns_of([reward_extras(row) for row in rows_of(data, "extra_fields")])
+    extras = columns_of([_reward_extras(row) for row in _rows_of(data, "extra_fields")])
     return RolloutBatch(
         step=step,
         prompts=data["prompts"],
         responses=data["responses"],
         scores=scores,
-        ground_truths=ground_truths(rows_of(data, "reward_model")),
+        ground_truths=ground_truths(_rows_of(data, "reward_model")),
         extras=without_repeated_score(extras, scores),
         log_probs=data.get("rollout_log_probs") if config.fields.tokens else None,
         uids=list(source.uids),
         uid_form=ROLLOUT_UIDS,
-        trainer_fields={name: rows_of(data, name) for name in besides if name in data.keys()}  # noqa: SIM118
-        | v1_tags(config, source.tags),
+        trainer_fields={name: _rows_of(data, name) for name in besides if name in data.keys()}  # noqa: SIM118
+        | _v1_tags(config, source.tags),
         padding_rows=padding,
     )
 
 
-def v1_tags(config: DumpConfig, tags: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _v1_tags(config: DumpConfig, tags: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return the columns of `fields.trainer` that the rollouts' tags have."""
     wanted = {name: key for name, key in V1_TAGS.items() if matches_any(name, config.fields.trainer)}
     return {name: [tag.get(key) for tag in tags] for name, key in wanted.items()}
 
 
-def key_order(key: str) -> tuple[str, int, int]:
+def _key_order(key: str) -> tuple[str, int, int]:
     """Order `u_0_10` after `u_0_2`; a key of another form by its text."""
     parts = key.rsplit("_", 2)
     if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
@@ -128,13 +128,13 @@ def key_order(key: str) -> tuple[str, int, int]:
     return key, 0, 0
 
 
-def rows_of(data: Any, name: str) -> list[Any]:
+def _rows_of(data: Any, name: str) -> list[Any]:
     """Return a column of Python objects as a list; empty where TransferQueue has no such field."""
     # list(), since the container that TransferQueue returns for dicts has no tolist()
     return list(data[name]) if name in data.keys() else []  # noqa: SIM118 (a TensorDict)
 
 
-def reward_extras(extra_fields: Any) -> Mapping[str, Any] | None:
+def _reward_extras(extra_fields: Any) -> Mapping[str, Any] | None:
     """Return what the reward function added to one rollout (verl-project/verl#7588: the v1 trainer drops it)."""
     found = extra_fields.get("reward_extra_info") if isinstance(extra_fields, Mapping) else None
     return found if isinstance(found, Mapping) else None

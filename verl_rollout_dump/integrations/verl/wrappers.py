@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from verl_rollout_dump.batch.rollout_batch import RolloutBatch, Split
+from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.config import DumpConfig, load_config
 from verl_rollout_dump.config.schema import OnError
 from verl_rollout_dump.config.urls import absolute
 from verl_rollout_dump.hooks import RolloutHooks
-from verl_rollout_dump.integrations.verl.common import TrainerAdapter, decoded_rollouts
+from verl_rollout_dump.integrations.verl.common import TrainerAdapter, decoded_rollouts, split_of
 from verl_rollout_dump.integrations.verl.driver_signals import listen
 
 if TYPE_CHECKING:  # brings the whole dump in, which most Ray processes do not need
@@ -33,7 +33,7 @@ ATTRIBUTE = "_rollout_dump"  # of a trainer: its `TrainerDump`, or None if its c
 MARK = "_is_rollout_dump_seam"  # of a method: it is ours
 
 Method = Callable[..., Any]
-COLUMNS: tuple[str, ...] = ("batch", "reward_extra_infos_dict")  # parameters that hold the rollouts
+_COLUMNS: tuple[str, ...] = ("batch", "reward_extra_infos_dict")  # parameters that hold the rollouts
 
 
 @dataclass
@@ -80,12 +80,12 @@ def dump_of(trainer: Any) -> TrainerDump | None:
     Raises `ConfigError` and `DumpError`, which end the run.
     """
     if ATTRIBUTE not in vars(trainer):
-        setattr(trainer, ATTRIBUTE, start(trainer.config))
+        setattr(trainer, ATTRIBUTE, _start(trainer.config))
     dump: TrainerDump | None = vars(trainer)[ATTRIBUTE]
     return dump
 
 
-def start(config: Any) -> TrainerDump | None:
+def _start(config: Any) -> TrainerDump | None:
     """Start the dump that a trainer's config asks for; None if verl's own code stays in charge."""
     checked = load_config(config)
     if not checked.enabled or (checked.path.dir is None and checked.path.validation_dir is None):
@@ -97,7 +97,7 @@ def start(config: Any) -> TrainerDump | None:
     return dump
 
 
-def is_hooked(trainer: Any) -> bool:
+def _is_hooked(trainer: Any) -> bool:
     """Return whether this trainer's rollouts reach us: its `_log_rollout_data` is ours, not a subclass's own."""
     return getattr(type(trainer)._log_rollout_data, MARK, False)
 
@@ -108,7 +108,7 @@ def start_dump(original: Method) -> Method:
     @functools.wraps(original)
     def init(trainer: Any, *args: Any, **kwargs: Any) -> None:
         original(trainer, *args, **kwargs)
-        if is_hooked(trainer):
+        if _is_hooked(trainer):
             dump_of(trainer)
 
     return init
@@ -119,7 +119,7 @@ def end_dump(original: Method) -> Method:
 
     @functools.wraps(original)
     def fit(trainer: Any, *args: Any, **kwargs: Any) -> Any:
-        with reporting_end(trainer):
+        with _reporting_end(trainer):
             return original(trainer, *args, **kwargs)
 
     return fit
@@ -130,16 +130,16 @@ def end_dump_async(original: Callable[..., Awaitable[Any]]) -> Method:
 
     @functools.wraps(original)
     async def fit(trainer: Any, *args: Any, **kwargs: Any) -> Any:
-        with reporting_end(trainer):
+        with _reporting_end(trainer):
             return await original(trainer, *args, **kwargs)
 
     return fit
 
 
 @contextmanager
-def reporting_end(trainer: Any) -> Iterator[None]:
+def _reporting_end(trainer: Any) -> Iterator[None]:
     """Report to a trainer's callbacks how its training loop ended."""
-    dump = (dump_of(trainer) if is_hooked(trainer) else None) or TrainerDump(DumpConfig(), RolloutHooks([]))
+    dump = (dump_of(trainer) if _is_hooked(trainer) else None) or TrainerDump(DumpConfig(), RolloutHooks([]))
     try:
         yield
     except BaseException as error:
@@ -161,9 +161,9 @@ def fire_rollouts(adapter: TrainerAdapter) -> Callable[[Method], Method]:
                 original(trainer, *args, **kwargs)
                 return
             given = dict(zip(names, (trainer, *args), strict=False)) | kwargs
-            columns = {name: given[name] for name in COLUMNS if name in given}
+            columns = {name: given[name] for name in _COLUMNS if name in given}
             started = time.perf_counter()
-            fire_batch(trainer, dump, adapter, columns)
+            _fire_batch(trainer, dump, adapter, columns)
             # the name under which verl's own dump shows among the step's timings
             given["timing_raw"]["dump_rollout_generations"] = time.perf_counter() - started
 
@@ -173,7 +173,7 @@ def fire_rollouts(adapter: TrainerAdapter) -> Callable[[Method], Method]:
     return wrap
 
 
-def fire_batch(trainer: Any, dump: TrainerDump, adapter: TrainerAdapter, columns: dict[str, Any]) -> None:
+def _fire_batch(trainer: Any, dump: TrainerDump, adapter: TrainerAdapter, columns: dict[str, Any]) -> None:
     """Fire `on_rollout_end`, or let the dump read the batch itself if nobody else wants to see it.
 
     The dump reads only the columns that it writes, and only the steps that it wants. Under `writer.mode=ray` each
@@ -186,7 +186,7 @@ def fire_batch(trainer: Any, dump: TrainerDump, adapter: TrainerAdapter, columns
         callback.on_rollouts_at(source)
         return
     read = functools.partial(adapter.read, trainer, dump.config, columns)
-    fire(trainer, dump, dump.hooks.fire_rollout_end, read)
+    _fire(trainer, dump, dump.hooks.fire_rollout_end, read)
 
 
 def fire_generations(original: Method) -> Method:
@@ -214,25 +214,12 @@ def fire_generations(original: Method) -> Method:
             "train": dump.hooks.fire_rollout_end,
             None: lambda batch: dump.dump_into(directory, trainer.tokenizer).on_rollout_end(batch),
         }
-        fire(trainer, dump, hooks[split], read)
+        _fire(trainer, dump, hooks[split], read)
 
     return dump_generations
 
 
-def split_of(trainer: Any, config: DumpConfig, directory: str) -> Split | None:
-    """Return the split whose directory this is, by the node or by verl's own keys; None if it is neither's."""
-    verls = trainer.config["trainer"]
-    places: dict[Split, tuple[Any, Any]] = {
-        "validation": (config.path.validation_dir, verls.get("validation_data_dir")),
-        "train": (config.path.dir, verls.get("rollout_data_dir")),
-    }
-    for split, (ours, theirs) in places.items():
-        if ours is not None and directory in (absolute(str(place)) for place in (ours, theirs) if place):
-            return split
-    return None
-
-
-def fire(
+def _fire(
     trainer: Any, dump: TrainerDump, hook: Callable[[RolloutBatch], None], read: Callable[[], RolloutBatch]
 ) -> None:
     """Read the trainer's rollouts and fire a hook. A fault in reading is handled as the dump's own would be."""

@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 2.0  # between looks for files that wait, also if no further step comes
 
 
-class LeaseOfStore:
+class _LeaseOfStore:
     """The lease file of a store."""
 
     def __init__(self, store: Store) -> None:
@@ -94,7 +94,7 @@ class RemoteDirectory(OpenDirectory):
         self._lock = DirectoryLock(self._spool.folder)
         undo.callback(self._lock.release)
         self._store = Store(url)
-        self._lease = Lease(LeaseOfStore(self._store), owner_of_process())
+        self._lease = Lease(_LeaseOfStore(self._store), owner_of_process())
         undo.callback(self._lease.release)
         self._record = RunRecord(split, node, self._store.read(RUN_RECORD))
         self._record.end_the_dead(read_handover_log(self.path))

@@ -16,7 +16,7 @@ from verl_rollout_dump.config.urls import protocol_of
 from verl_rollout_dump.storage.step_files import TEMPORARY_SUFFIX
 
 fsspec: Any = importlib.import_module("fsspec")  # it has no type hints
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _WHOLE_AT_ONCE = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # an object is visible once it is complete
 # One try per call and short timeouts: callers try again, and use the spool meanwhile.
@@ -28,11 +28,11 @@ class StoreError(OSError):
     """A remote store is unreachable or refuses a request. The cause is chained."""
 
 
-def _as_store_error(method: Callable[..., T]) -> Callable[..., T]:
+def _as_store_error(method: Callable[..., _T]) -> Callable[..., _T]:
     """Decorate a method of `Store` to raise `StoreError` for any exception."""
 
     @wraps(method)
-    def call(store: Store, *args: Any) -> T:
+    def call(store: Store, *args: Any) -> _T:
         try:
             return method(store, *args)
         except StoreError:
