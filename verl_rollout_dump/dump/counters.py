@@ -65,6 +65,7 @@ class DumpCounters:
         self._counts = DumpReport()
         self._conversions = ConversionReport()
         self._types: dict[str, set[str]] = {}
+        self._written_steps: set[int] = set()  # a step may come in several batches
 
     def note_rows(self, padding: int, not_sampled: int, written: int) -> None:
         """Count the rollouts of a batch that are not written, and a batch without any."""
@@ -82,7 +83,8 @@ class DumpCounters:
         """Count a step whose file is in place, and what was converted in it."""
         reports = [snapshot.report, step.report]
         with self._lock:
-            self._counts.steps_written += 1
+            self._written_steps.add(step.step)
+            self._counts.steps_written = len(self._written_steps)
             self._counts.records_written += step.rows
             self._counts.bytes_written += size
             for report in reports:
