@@ -9,7 +9,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from verl_rollout_dump import BatchError, ConfigError, DumpError, RolloutBatch, RolloutDumpCallback
+from verl_rollout_dump import BatchError, ConfigError, DumpError, RolloutBatch, RolloutCallback, RolloutDumpCallback
+from verl_rollout_dump.hooks import RolloutHooks
 
 
 class Letters:
@@ -298,3 +299,21 @@ def test_every_public_name_is_there_and_no_other():
     assert dir(verl_rollout_dump) == sorted(verl_rollout_dump.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'RolloutDump'"):
         verl_rollout_dump.RolloutDump  # noqa: B018
+
+
+def test_a_step_in_two_batches_is_one_step_of_the_report(tmp_path, batch, read_strict):
+    with RolloutDumpCallback.from_config({"path": {"dir": str(tmp_path)}}) as callback:
+        for _ in range(2):
+            callback.on_rollout_end(batch(n=2, step=7))
+    assert len(read_strict(tmp_path / "7.jsonl")) == 4
+    assert (callback.report.steps_written, callback.report.records_written) == (1, 4)
+
+
+def test_sys_exit_in_another_callback_does_not_end_the_training(batch, caplog):
+    class Exits(RolloutCallback):
+        def on_rollout_end(self, batch):
+            raise SystemExit(3)
+
+    with caplog.at_level(logging.ERROR):
+        RolloutHooks([Exits()]).fire_rollout_end(batch())
+    assert "callback Exits failed in on_rollout_end; training goes on" in caplog.text
