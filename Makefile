@@ -72,7 +72,7 @@ $(VENV)/.pip-$(PIP_VERSION):
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.pip-$(PIP_VERSION) setup.cfg setup.py pyproject.toml constraints.txt \
-		$(wildcard verl_rollout_dump/native/*.c)
+		$(wildcard verl_rollout_dump/native/*.c) verl_rollout_dump/native/piece_layout.py
 	$(if $(ZIG),$(PIP_INSTALL) --quiet --upgrade --target $(ZIG) ziglang==0.17.1)
 	@echo '== installing verl_rollout_dump, verl and what they need into $(VENV)'
 	$(PIP_INSTALL) --constraint constraints.txt --editable '.[cpu,tools,zstd,test,dev]'

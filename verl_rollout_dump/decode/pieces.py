@@ -7,14 +7,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from verl_rollout_dump import native
 from verl_rollout_dump.decode.json_text import Row
+from verl_rollout_dump.native import piece_layout
 
 # Marks of pieces, as bits. SPLIT: the piece begins or ends inside a character, so its row may not be UTF-8. Joining
 # checks this, and keeps the mark only on rows that are not UTF-8.
-SPLIT = native.SPLIT
+SPLIT = piece_layout.SPLIT
 # A split piece that may complete a line separator, which must then be escaped; the C code checks whether it does.
-COMPLETES_SEPARATOR = native.COMPLETES_SEPARATOR
+COMPLETES_SEPARATOR = piece_layout.COMPLETES_SEPARATOR
 # An unknown piece: its row is decoded by the tokenizer.
 UNKNOWN = 4
 

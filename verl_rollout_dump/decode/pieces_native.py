@@ -7,7 +7,8 @@ from ctypes import CDLL
 import numpy as np
 
 from verl_rollout_dump.decode.pieces import Joined
-from verl_rollout_dump.native import HEAD, PIECE, Integers, NumberRows, PieceTable, Text, in_buffers, join_rows
+from verl_rollout_dump.native import PIECE, Integers, NumberRows, PieceTable, Text, in_buffers, join_rows
+from verl_rollout_dump.native.piece_layout import HEAD
 
 _BYTES_PER_ID = 6  # bytes of text that are reserved for an id
 

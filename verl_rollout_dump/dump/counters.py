@@ -161,7 +161,7 @@ class DumpCounters:
 
 
 def _step_label(step: Any) -> int | str:
-    """Return a step for the report: its number, or the text of what is no step."""
+    """Return a step for the report: its number, or the text of an invalid step."""
     try:
         return step_number(step)
     except BatchError:

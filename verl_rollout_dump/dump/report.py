@@ -122,7 +122,7 @@ class DumpReport:
 
     @staticmethod
     def joined_steps(lists: Sequence[Sequence[Any]]) -> list[Any]:
-        """Return the steps of several lists, each once, in rising order; text (what is no step) comes last."""
+        """Return the steps of several lists, each once, in rising order; text (an invalid step) comes last."""
         return sorted({step for steps in lists for step in steps}, key=_step_order)
 
     def as_dict(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class _StepRows(Protocol):
 
 @dataclass
 class TokenField:
-    """(n, length) numbers, one per token, of which each row has a part."""
+    """(n, length) numbers, one per token; a part of each row is real."""
 
     name: str
     tokens: TokenRows

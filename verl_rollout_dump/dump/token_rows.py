@@ -94,7 +94,7 @@ class TokenRows:
 
 
 def bounds(mask: Numbers) -> tuple[Numbers, Numbers]:
-    """Return where the nonzero part of each row of a mask (rows, length) begins and ends; 0, 0 where there is none."""
+    """Return where the nonzero part of each row of a mask (rows, length) begins and ends; 0, 0 for a row of zeros."""
     if native.library is not None:
         as_numbers = mask if mask.dtype.kind in "iub" else mask != 0
         return native.nonzero_bounds(native.library, as_numbers)

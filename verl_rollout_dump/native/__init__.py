@@ -21,14 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from verl_rollout_dump.native.piece_layout import HEAD
+
 logger = logging.getLogger(__name__)
 
 Numbers = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
 Text = npt.NDArray[np.uint8]
 
-# `struct piece` of join.c: a piece's first bytes, its length (or any above HEAD), its marks, of which these are two.
-HEAD, SPLIT, COMPLETES_SEPARATOR = 14, 1, 2
+# `struct piece` of join.c: the first bytes of a piece, its length (any number above HEAD if it is longer), its marks.
 PIECE = np.dtype([("head", f"V{HEAD}"), ("length", "u1"), ("marks", "u1")])
 
 _ADDRESS, _COUNT = ctypes.c_void_p, ctypes.c_int64

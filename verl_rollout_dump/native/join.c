@@ -3,12 +3,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define HEAD 14
-#define STORED 16
-#define SPLIT 1
-#define COMPLETES_SEPARATOR 2
+/* HEAD, STORED, SPLIT and COMPLETES_SEPARATOR come from piece_layout.py, through setup.py. */
 
-/* What is joined for one id (`PIECE` in __init__.py): 16 bytes, so that a whole vocabulary stays in the cache. */
+/* The piece of one id: 16 bytes, so that a whole vocabulary stays in the cache. */
 struct piece {
     uint8_t head[HEAD]; /* its first bytes, the rest zero */
     uint8_t length;     /* above HEAD: look at `starts` */
