@@ -117,8 +117,10 @@ def test_under_raise_an_actors_fault_surfaces_in_its_step(open_writers, tmp_path
     callback.on_rollout_end(batch(n=8, step=1))
     folder = tmp_path / "dump/shards/0001-of-0004"
     folder.rename(tmp_path / "gone")
-    with pytest.raises(DumpError, match=r"step 2 is not dumped .*1 of 4 actors.*FileNotFoundError"):
+    folder.write_text("a file in its place")
+    with pytest.raises(DumpError, match=r"step 2 is not dumped .*1 of 4 actors.*FileExistsError"):
         callback.on_rollout_end(batch(n=8, step=2))
+    folder.unlink()
     (tmp_path / "gone").rename(folder)
     callback.on_rollout_end(batch(n=8, step=3))
     assert missing_parts(tmp_path / "dump") == {2: 1}

@@ -111,7 +111,7 @@ def main(directory):
             continue
         trainer = trainer_of(module, cls, Path(directory) / name)
         dump(trainer)
-        trainer._dump_generations(["a"], ["b"], ["g"], [1.0], {"reward": [1.0]}, "ignored")
+        trainer._dump_generations(["a"], ["b"], ["g"], [1.0], {"reward": [1.0]}, str(Path(directory) / name))
         assert hasattr(type(trainer).fit, "__wrapped__"), type(trainer).fit
         trainer._rollout_dump.hooks.fire_train_end()
         print(name, flush=True)

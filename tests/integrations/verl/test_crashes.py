@@ -68,7 +68,7 @@ def unwritable(run_training, tmp_path):
 def test_under_warn_an_unwritable_dump_lets_the_training_end_and_says_what_is_missing(unwritable, tmp_path):
     training = unwritable("warn")
     assert training.code == 0, training.tail()
-    assert "step 2 is not dumped (could not write its rollouts): NotADirectoryError" in training.log
+    assert "step 2 is not dumped (could not write its rollouts): FileExistsError" in training.log
     assert "rollouts of 1 steps are missing in the dump: [2]" in training.log
     assert "Written: steps 1; failed: 2" in training.log
     assert (tmp_path / "moved/1.jsonl").exists()
