@@ -67,7 +67,7 @@ def omegaconf_list(context: Context, value: Any, node: Node, depth: int) -> Json
     return context.items([_resolved(context, value, place, node) for place in range(len(value))], node, depth)
 
 
-class _Unresolved:
+class Unresolved:
     """A value of OmegaConf that is missing or cannot be resolved."""
 
     def __init__(self, reason: str, text: str) -> None:
@@ -79,14 +79,14 @@ def _resolved(context: Context, config: Any, key: Any, node: Node) -> Any:
     """Return a value of a config, or the reason why it has none."""
     omegaconf = sys.modules["omegaconf"]
     if omegaconf.OmegaConf.is_missing(config, key):
-        return _Unresolved("a mandatory value that is missing", "???")
+        return Unresolved("a mandatory value that is missing", "???")
     try:
         return config[key]
     except omegaconf.errors.OmegaConfBaseException:  # becomes a marker, which is counted
-        return _Unresolved("an interpolation that cannot be resolved", str(config._get_node(key)._value()))
+        return Unresolved("an interpolation that cannot be resolved", str(config._get_node(key)._value()))
 
 
-def unresolved(context: Context, value: _Unresolved, node: Node, depth: int) -> JsonValue:
+def unresolved(context: Context, value: Unresolved, node: Node, depth: int) -> JsonValue:
     """Return the marker of a missing or unresolved value of OmegaConf."""
     return markers.marker("omegaconf", value.reason, {"text": context.text(value.text, "str", node)})
 
