@@ -12,7 +12,7 @@ import os
 import time
 from typing import Any
 
-from verl_rollout_dump.batch.rollout_batch import BatchError, RolloutBatch, step_number
+from verl_rollout_dump.batch.rollout_batch import BatchError, RolloutBatch
 from verl_rollout_dump.batch.source import RolloutSource
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.config.schema import OnError
@@ -22,7 +22,7 @@ from verl_rollout_dump.dump.counters import DumpCounters
 from verl_rollout_dump.dump.fields import select_fields
 from verl_rollout_dump.dump.line_encoder import LineEncoder
 from verl_rollout_dump.dump.report import DumpReport
-from verl_rollout_dump.dump.sampling import is_step_wanted, sampled_rows
+from verl_rollout_dump.dump.sampling import choose_rows, is_step_wanted
 from verl_rollout_dump.dump.snapshot import (
     ConvertedStep,
     StepSnapshot,
@@ -130,17 +130,13 @@ class LocalDump:
     def _hand_over(self, split: SplitDump, batch: RolloutBatch, first_record: int) -> None:
         if self._state != "running":
             raise RuntimeError("the dump is closed; a batch that comes now is not written")
-        step = step_number(batch.step)
-        if not is_step_wanted(step, self._config.sampling):
-            split.counters.note_step_not_sampled()
-            return
-        kept = sampled_rows(len(batch), step, batch.uids, self._config.sampling)
-        split.counters.note_rows(batch.padding_rows, len(batch) - len(kept), len(kept))
+        sampling, counters = self._config.sampling, split.counters
+        _, kept = choose_rows(batch.step, len(batch), batch.uids, batch.padding_rows, sampling, counters)
         if not kept:
             return
-        fields = select_fields(batch, self._config.fields, split.counters.notes)
+        fields = select_fields(batch, self._config.fields, counters.notes)
         split.directory.note_uid_form(batch.uid_form)
-        snapshot = take_snapshot(batch, kept, fields, self._serializer, self._config, first_record)
+        snapshot = take_snapshot(batch, kept, fields, self._serializer, first_record)
         if self.tokenizer is None and needs_tokenizer(snapshot):
             raise BatchError(
                 "prompts or responses are token ids and there is no tokenizer. Give one: "

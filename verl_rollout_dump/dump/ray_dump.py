@@ -18,14 +18,14 @@ from typing import Any
 
 import ray
 
-from verl_rollout_dump.batch.rollout_batch import RolloutBatch, step_number
+from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.batch.source import RolloutSource, part_bounds
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.config.schema import Mode, OnError
 from verl_rollout_dump.dump.counters import DumpCounters
 from verl_rollout_dump.dump.local_dump import LocalDump
 from verl_rollout_dump.dump.report import DumpReport
-from verl_rollout_dump.dump.sampling import is_step_wanted, sampled_rows
+from verl_rollout_dump.dump.sampling import choose_rows
 from verl_rollout_dump.dump.shutdown import open_dumps
 from verl_rollout_dump.errors import DumpError
 from verl_rollout_dump.storage.attempts import State
@@ -158,12 +158,10 @@ class RayDump:
         try:
             if self._state != "running":
                 raise RuntimeError("the dump is closed; a batch that comes now is not written")
-            number = step_number(step)
-            if not is_step_wanted(number, self._config.sampling):
-                self._counters.note_step_not_sampled()
+            padding, sampling = rollouts.padding_rows, self._config.sampling
+            number, rows = choose_rows(step, n, uids, padding, sampling, self._counters)
+            if not rows:
                 return
-            rows = sampled_rows(n, number, uids, self._config.sampling)
-            self._counters.note_rows(rollouts.padding_rows, n - len(rows), len(rows))
             # The first actors get the rows of a batch that is smaller than their number: they have every step.
             parts = part_bounds(len(rows), min(len(rows), len(self._actors)))
             self._hand_over(method, number, [(rollouts.take(rows[first:last]), first) for first, last in parts])

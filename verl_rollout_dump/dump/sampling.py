@@ -7,7 +7,25 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
+from verl_rollout_dump.batch.rollout_batch import step_number
 from verl_rollout_dump.config.schema import SamplingConfig
+from verl_rollout_dump.dump.counters import DumpCounters
+
+
+def choose_rows(
+    step: Any, n: int, uids: Any, padding: int, config: SamplingConfig, counters: DumpCounters
+) -> tuple[int, Sequence[int]]:
+    """Return the number of a step and the rows of its n rollouts that are written, and count those that are not.
+
+    `padding` is the number of copies that the trainer had added. Raises `BatchError` for an invalid step.
+    """
+    number = step_number(step)
+    if not is_step_wanted(number, config):
+        counters.note_step_not_sampled()
+        return number, range(0)
+    rows = sampled_rows(n, number, uids, config)
+    counters.note_rows(padding, n - len(rows), len(rows))
+    return number, rows
 
 
 def is_step_wanted(step: int, config: SamplingConfig) -> bool:

@@ -10,7 +10,7 @@ A column that cannot be read costs itself, never the step: it is null on every r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from verl_rollout_dump.batch.columns import take_rows
 from verl_rollout_dump.batch.deferred import DeferredRows
 from verl_rollout_dump.batch.host_copies import HostCopies
 from verl_rollout_dump.batch.rollout_batch import RolloutBatch, step_number
-from verl_rollout_dump.config.schema import DumpConfig, Strategy
 from verl_rollout_dump.dump.fields import BatchValue, Column, Field, ScoreColumn, TextColumn, TokenColumn
 from verl_rollout_dump.dump.snapshot_fields import (
     CopiedField,
@@ -95,7 +94,6 @@ def take_snapshot(
     kept: Sequence[int],
     fields: list[Field],
     serializer: Serializer,
-    config: DumpConfig,
     first_record: int = 0,
 ) -> StepSnapshot:
     """Copy or convert the columns, and keep references to the token ids.
@@ -105,9 +103,8 @@ def take_snapshot(
     config says that this is an error.
     """
     snapshot = StepSnapshot(step_number(batch.step), len(batch), kept, first_record)
-    numeric = _numeric(serializer, config)
     for wanted in fields:
-        by = numeric if isinstance(wanted, ScoreColumn) else serializer
+        by = serializer.numeric if isinstance(wanted, ScoreColumn) else serializer
         try:
             snapshot.fields.append(_snapshot_field(wanted, by, snapshot))
         except ConversionError:
@@ -168,10 +165,3 @@ def _flat_scores(scores: Any) -> Any:
     if isinstance(scores, list) and all(isinstance(score, (list, tuple)) and len(score) == 1 for score in scores):
         return [score[0] for score in scores]
     return scores
-
-
-def _numeric(serializer: Serializer, config: DumpConfig) -> Serializer:
-    """Return the serializer of scores, which are numbers under every strategy, as in verl's own dump."""
-    if config.serialization.strategy is Strategy.early_convert:
-        return serializer
-    return Serializer(replace(config.serialization, strategy=Strategy.early_convert))

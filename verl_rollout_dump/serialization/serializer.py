@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
 from typing import Any
 
-from verl_rollout_dump.config.schema import SerializationConfig
+from verl_rollout_dump.config.schema import SerializationConfig, Strategy
 from verl_rollout_dump.serialization.columns import column
 from verl_rollout_dump.serialization.conversion import Conversion
 from verl_rollout_dump.serialization.copies import copied
@@ -18,6 +20,13 @@ class Serializer:
 
     def __init__(self, config: SerializationConfig) -> None:
         self._book = Rulebook(config)
+
+    @functools.cached_property
+    def numeric(self) -> Serializer:
+        """The serializer of scores, which are numbers under every strategy, as in verl's own dump."""
+        config = self._book.config
+        is_typed = Strategy(config.strategy) is Strategy.early_convert
+        return self if is_typed else Serializer(replace(config, strategy=Strategy.early_convert))
 
     def convert_column(self, field: str, values: Any, report: ConversionReport) -> list[JsonValue]:
         """Return the n rows of a column as n JSON-ready values, and count in `report` what was converted.
