@@ -33,7 +33,12 @@ def test_every_line_validates_against_the_schema_of_its_config(tmp_path, batch, 
     node = {"path": {"dir": str(tmp_path)}, **config}
     with RolloutDumpCallback.from_config(node) as callback:
         callback.on_rollout_end(
-            batch(extras=EXTRAS, scores=np.array([1, np.nan, 0.5], np.float32), uids=["u", "v", "w"])
+            batch(
+                extras=EXTRAS,
+                scores=np.array([1, np.nan, 0.5], np.float32),
+                uids=["u", "v", "w"],
+                outcomes=["trained", "rejected", "trained"],
+            )
         )
     schema = record_schema(load_config(node))
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -64,6 +69,6 @@ def test_what_a_dump_never_holds_is_refused(config, record):
 
 def test_the_order_is_that_of_the_records():
     assert list(record_schema(load_config())["properties"]) == [
-        *("input", "output", "gts", "score", "step", "uid", "request_id")
+        *("input", "output", "gts", "score", "step", "uid", "request_id", "outcome")
     ]
     assert json.dumps(record_schema(load_config()))

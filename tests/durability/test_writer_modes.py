@@ -21,6 +21,7 @@ WRITERS = {
     "inline": {"mode": "inline"},
     "ray": {"mode": "ray", "shards": 4},
 }
+OUTCOMES = ["trained", "rejected"] * 10
 Pair = collections.namedtuple("Pair", "a b")
 
 
@@ -67,7 +68,14 @@ def batch(step, n=20, **more):
         "text": "same for all",
     }
     return RolloutBatch(
-        step, texts, texts, list(range(n)), uids=[f"u{row // 2}" for row in range(n)], extras=columns, **more
+        step,
+        texts,
+        texts,
+        list(range(n)),
+        uids=[f"u{row // 2}" for row in range(n)],
+        outcomes=OUTCOMES[:n],
+        extras=columns,
+        **more,
     )
 
 
@@ -104,6 +112,8 @@ def test_all_writer_modes_give_the_same(cluster, tmp_path, node):
     assert [len(records) for records in files.values()] == (
         [5, 5, 5, 5] if "sampling" in node else [20, 20, 20, 20, 8, 11, 11]
     )
+    if "sampling" not in node:
+        assert [record["outcome"] for record in files[1]] == OUTCOMES
     assert report["steps_failed"] == ["'no step'"] and report["records_failed"] == 20
     for mode in ("inline", "ray"):
         other_files, other_report = played(tmp_path / mode, mode, **node)

@@ -55,6 +55,9 @@ class RolloutBatch:
     # How the uids are made of the prompt's, if they identify single rollouts: `storage.run_record.ROLLOUT_UIDS`. None:
     # a uid is what the rollouts of one prompt share. Recorded in run.json, so that readers know the groups.
     uid_form: str | None = None
+    # n names of `batch.outcomes.OUTCOMES`: what the trainer did with each rollout. None: every rollout of the run is
+    # trained on. A trainer decides at start which of the two it is, so that the fields never change in a run.
+    outcomes: Any = None
     # name -> column, as extras: what the trainer itself knows besides, such as the number of turns. Written between
     # the identities and the extras.
     trainer_fields: Mapping[str, Any] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Which fields a record has, in which order, and what becomes of columns that do not fit.
 
-The order is the contract's: `input, output, gts, score, step`, then `uid` and `request_id` where the trainer has
-them, then what the trainer knows besides (`fields.trainer`, nothing by default), then the extras in order of first
+The order is the contract's: `input, output, gts, score, step`, then `uid`, `request_id` and `outcome` where the trainer
+has them, then what the trainer knows besides (`fields.trainer`, nothing by default), then the extras in order of first
 appearance, then the token fields. The whitelist may give another order.
 
 A field's kind follows from where it comes from, never from its name: an extra called `prompt_ids` is an extra.
@@ -18,7 +18,7 @@ from verl_rollout_dump.batch.columns import is_column, named_columns
 from verl_rollout_dump.batch.rollout_batch import BatchError, RolloutBatch, step_number
 from verl_rollout_dump.config.schema import FieldsConfig, Mismatch
 from verl_rollout_dump.dump.token_rows import are_token_ids
-from verl_rollout_dump.dump.whitelist import chosen_names
+from verl_rollout_dump.dump.whitelist import OUTCOME, chosen_names
 from verl_rollout_dump.errors import OnceLogger
 from verl_rollout_dump.serialization import repair_text
 
@@ -126,8 +126,8 @@ def _trainers_fields(batch: RolloutBatch) -> dict[str, Field]:
         "score": ScoreColumn("score", batch.scores) if is_column(batch.scores) else BatchValue("score", batch.scores),
         "step": BatchValue("step", step_number(batch.step)),
     }
-    identities = {"uid": batch.uids, "request_id": batch.request_ids}
-    fields |= {name: _as_field(name, values) for name, values in identities.items() if values is not None}
+    optional = {"uid": batch.uids, "request_id": batch.request_ids, OUTCOME: batch.outcomes}
+    fields |= {name: _as_field(name, values) for name, values in optional.items() if values is not None}
     return fields | {name: _as_field(name, values) for name, values in batch.trainer_fields.items()}
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from verl_rollout_dump.batch.outcomes import OUTCOMES
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.config.schema import NonFinite
 from verl_rollout_dump.dump.fields import CORE, TOKENS
-from verl_rollout_dump.dump.whitelist import IDENTITY, is_glob, matches_any, whitelisted
+from verl_rollout_dump.dump.whitelist import IDENTITY, OUTCOME, is_glob, matches_any, whitelisted
 
 _Schema = dict[str, Any]
 
@@ -75,7 +76,7 @@ def record_schema(config: DumpConfig) -> _Schema:
     literal = [name for name in fields.include if name not in known and not is_glob(name)]
     chosen = [name for name in literal if not matches_any(name, fields.exclude)]
     properties = known | {name: {"$ref": "#/$defs/value"} for name in chosen}
-    optional = {*IDENTITY, *TOKENS}
+    optional = {*IDENTITY, OUTCOME, *TOKENS}
     schema: _Schema = {
         "$schema": _DIALECT,
         "title": "A rollout",
@@ -99,6 +100,10 @@ def _field_schemas(config: DumpConfig) -> dict[str, _Schema]:
     log_probs = {"anyOf": [{"type": "array", "items": number}, value]}
     schemas: dict[str, _Schema] = dict(zip(CORE, (text, text, value, number, {"type": "integer"}), strict=True))
     schemas |= dict.fromkeys(IDENTITY, value)
+    schemas[OUTCOME] = {
+        "description": "What the trainer did with the rollout.",
+        "anyOf": [{"enum": [*OUTCOMES]}, value],
+    }
     if config.fields.tokens:
         schemas |= dict(zip(TOKENS, (ids, ids, log_probs), strict=True))
     return schemas

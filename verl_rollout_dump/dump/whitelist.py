@@ -9,6 +9,8 @@ from fnmatch import fnmatchcase
 from verl_rollout_dump.config.schema import FieldsConfig
 
 IDENTITY = ("uid", "request_id")  # written where the trainer has them
+OUTCOME = "outcome"  # written where a rollout of the run can have another outcome than `trained`
+_OPTIONAL = (*IDENTITY, OUTCOME)
 
 
 @functools.lru_cache(maxsize=64)  # most steps have the same fields
@@ -17,10 +19,10 @@ def chosen_names(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the fields that are written, in order, and those of the whitelist that are missing.
 
-    An identity that the trainer lacks is left out, unless the records would then have no field at all.
+    An identity or an outcome that the trainer lacks is left out, unless the records would then have no field at all.
     """
     wanted = [name for name in whitelisted(include, available) if not matches_any(name, exclude)]
-    names = [name for name in wanted if name in available or name not in IDENTITY] or wanted
+    names = [name for name in wanted if name in available or name not in _OPTIONAL] or wanted
     return tuple(names), tuple(name for name in names if name not in available)
 
 

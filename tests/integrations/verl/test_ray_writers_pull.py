@@ -26,6 +26,7 @@ def put(queue, tokenizer, rows):
             "prompts": tokens("what is"),
             "responses": tokens(f"answer {row}"),
             "rm_scores": torch.zeros(len(tokens(f"answer {row}"))).index_fill(0, torch.tensor([0]), float(row)),
+            "response_mask": torch.full_like(tokens(f"answer {row}"), row % 2),
             "reward_model": {"ground_truth": "g", "style": "rule"},
             "extra_fields": {"reward_extra_info": {"row": row}, "global_steps": 3},
         }
@@ -44,7 +45,7 @@ def test_each_writer_pulls_its_part(queue, tiny_assets, tmp_path):
     node = {"path": {"dir": str(tmp_path)}, "writer": {"mode": "ray", "shards": 4}, "on_error": "raise"}
     with RolloutDumpCallback.from_config(node) as callback:
         callback.tokenizer = tokenizer
-        trainer = SimpleNamespace(global_steps=3)
+        trainer = SimpleNamespace(global_steps=3, config={"algorithm": {"filter_groups": {"enable": True}}})
         callback.on_rollouts_at(V1Adapter().source(trainer, {"batch": batch}))
         queue.kv_clear(keys=batch.keys, partition_id="train")  # as the trainer does next
     paths = lineage_parts(tmp_path)[3]
@@ -53,4 +54,5 @@ def test_each_writer_pulls_its_part(queue, tiny_assets, tmp_path):
     assert [(r["row"], r["score"], r["uid"], r["step"]) for r in records] == [
         (row, float(row), f"u_0_{row}", 3) for row in range(1, 13)
     ]
+    assert [record["outcome"] for record in records] == ["trained", "rejected"] * 6
     assert (callback.report.records_written, callback.report.padding_rows) == (12, 1)

@@ -153,10 +153,13 @@ def test_rejected_rows_are_written(trainer, proto, tmp_path, read_strict):
     rejected, _ = compute_rollout_correction_and_add_to_batch(proto, config)
     assert [bool(row.any()) for row in rejected.batch["response_mask"]] == [True, False, False]
     ours = trainer()
+    ours.config["algorithm"] = {"rollout_correction": {"rollout_rs": "seq_mean_k1"}}
     ours._log_rollout_data(rejected, {"n": np.array([1, 2, 3])}, {}, "")
     finish(ours)
     records = read_strict(tmp_path / "ours/7.jsonl")
     assert [(record["n"], record["output"]) for record in records] == list(zip([1, 2, 3], ANSWERS, strict=True))
+    assert [record["outcome"] for record in records] == ["trained", "rejected", "rejected"]
+    assert list(records[0]) == ["input", "output", "gts", "score", "step", "uid", "request_id", "outcome", "n"]
     assert ours._rollout_dump.hooks.callbacks[0].report.padding_rows == 0
 
 
@@ -342,3 +345,23 @@ def test_a_batch_that_cannot_be_read_does_not_end_the_training(trainer, proto, t
     assert "the rollouts of step 7 cannot be read (KeyError" in caplog.text
     with pytest.raises(KeyError):
         trainer(tmp_path / "strict", on_error="raise")._log_rollout_data(proto, {}, {}, "")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "outcomes"),
+    [
+        ({}, None),
+        ({"rollout_correction": None, "filter_groups": {"enable": False}}, None),
+        ({"rollout_correction": {"rollout_rs": None, "rollout_is": "token"}}, None),
+        ({"rollout_correction": {"rollout_rs": "token_k1", "bypass_mode": True}}, None),
+        ({"rollout_correction": {"rollout_rs": "token_k1", "bypass_mode": False}}, ["trained"] * 3),
+        ({"filter_groups": {"enable": True, "metric": "acc"}}, ["trained"] * 3),
+    ],
+)
+def test_the_config_says_whether_records_have_an_outcome(trainer, proto, tmp_path, read_strict, algorithm, outcomes):
+    ours = trainer()
+    ours.config["algorithm"] = algorithm
+    ours._log_rollout_data(proto, {}, {}, "")
+    finish(ours)
+    found = [record.get("outcome") for record in read_strict(tmp_path / "ours/7.jsonl")]
+    assert found == (outcomes or [None] * 3)

@@ -47,6 +47,7 @@ def put(queue, tokenizer, rows):
             "uid": key.rsplit("_", 2)[0],
             "prompts": torch.tensor(tokenizer(prompt)["input_ids"]),
             "responses": torch.tensor(tokenizer(response)["input_ids"]),
+            "response_mask": torch.full((len(tokenizer(response)["input_ids"]),), int(score >= 0)),
             "rm_scores": torch.zeros(len(tokenizer(response)["input_ids"])).index_fill(0, torch.tensor([0]), score),
             "rollout_log_probs": torch.full((len(tokenizer(response)["input_ids"]),), -0.1),
             "reward_model": {"ground_truth": "g", "style": "rule"},
@@ -153,6 +154,7 @@ def test_one_call_and_only_the_fields_that_are_needed(queue, tokenizer, trainer,
         ({"include": ["acc"]}, ["rm_scores", "extra_fields"]),
         ({"include": ["*"], "exclude": ["g*"]}, ["rm_scores", "extra_fields"]),
         ({"include": ["response_ids"], "tokens": True}, ["rollout_log_probs"]),
+        ({"include": ["output", "outcome"]}, ["response_mask"]),
     ],
     ids=str,
 )
@@ -161,6 +163,8 @@ def test_what_the_whitelist_leaves_out_is_not_asked_for(fields, asked, queue, to
     real = queue.kv_batch_get
     monkeypatch.setattr(queue, "kv_batch_get", lambda **given: calls.append(given) or real(**given))
     ours, batch = trainer(fields=fields, on_error="raise"), put(queue, tokenizer, ROWS)
+    if "outcome" in fields["include"] or fields["include"] == ["input", "output"]:
+        ours.config["algorithm"] = {"filter_groups": {"enable": True}}
     ours._log_rollout_data(batch, {}, "")
     queue.kv_clear(keys=batch.keys, partition_id="train")
     ours._rollout_dump.hooks.fire_train_end()
@@ -235,3 +239,17 @@ def test_a_step_that_is_not_wanted_is_not_read(queue, tokenizer, trainer, tmp_pa
     assert [path.name for path in tmp_path.glob("*.jsonl")] == ["4.jsonl"]
     assert len(asked) == 1
     assert ours._rollout_dump.hooks.callbacks[0].report.steps_not_sampled == 1
+
+
+def test_outcomes_come_from_the_loss_mask(queue, tokenizer, trainer, tmp_path, read_strict):
+    ours, batch = trainer(), put(queue, tokenizer, ROWS)
+    ours.config["algorithm"] = {"rollout_correction": {"rollout_rs": "token_k1"}}
+    ours._log_rollout_data(batch, {}, "")
+    queue.kv_clear(keys=batch.keys, partition_id="train")
+    ours._rollout_dump.hooks.fire_train_end()
+    records = read_strict(tmp_path / "3.jsonl")
+    assert [(record["uid"], record["outcome"]) for record in records] == [
+        ("t_0_0", "rejected"),
+        ("u_0_2", "trained"),
+        ("u_0_10", "trained"),
+    ]

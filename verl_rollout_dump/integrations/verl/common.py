@@ -30,6 +30,26 @@ class TrainerAdapter(Protocol):
         """Return a source from which the dump reads the rollouts itself; None if they are in this process."""
 
 
+def can_reject(config: Any) -> bool:
+    """Return whether verl zeroes the loss mask of rollouts that it rejects.
+
+    In bypass mode the workers reject inside of the loss, where the trainer and its masks do not show it.
+    """
+    correction = _section(config, "rollout_correction")
+    return bool(correction.get("rollout_rs")) and not correction.get("bypass_mode")
+
+
+def has_outcomes(config: Any) -> bool:
+    """Return whether a rollout of a run can have another outcome than `trained`, by the trainer's whole config."""
+    return can_reject(config) or bool(_section(config, "filter_groups").get("enable"))
+
+
+def _section(config: Any, name: str) -> Mapping[str, Any]:
+    """Return a section of `algorithm`; empty in a release, or for a trainer, without it."""
+    algorithm = config.get("algorithm") or {}
+    return algorithm.get(name) or {}
+
+
 def decoded_rollouts(
     trainer: Any,
     split: Split,

@@ -14,10 +14,11 @@ import numpy as np
 from verl_rollout_dump import native
 from verl_rollout_dump.batch.deferred import deferred_rows, resolved
 from verl_rollout_dump.batch.host_copies import is_elsewhere, on_host
+from verl_rollout_dump.batch.outcomes import outcomes_of_masks
 from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.dump.whitelist import matches_any
-from verl_rollout_dump.integrations.verl.common import ground_truths, without_repeated_score
+from verl_rollout_dump.integrations.verl.common import ground_truths, has_outcomes, without_repeated_score
 
 # `fields.trainer`: name of the field -> where v0 has it in `non_tensor_batch`.
 V0_TRAINER_FIELDS = {
@@ -65,8 +66,17 @@ def _v0_rollouts(trainer: Any, config: DumpConfig, batch: Any, reward_extras: Ma
         log_probs=tensors.get("rollout_log_probs"),
         uids=others.get("uid"),
         request_ids=others.get("request_id"),  # verl-project/verl#6250: it was put into another dict and lost
+        outcomes=_v0_outcomes(trainer.config, tensors, len(responses)),
         trainer_fields=_v0_trainer_fields(config, others, response_mask),
     )
+
+
+def _v0_outcomes(config: Any, tensors: Mapping[str, Any], n: int) -> Any:
+    """Return the outcome of each rollout by its loss mask; None if all rollouts of the run are trained on."""
+    loss_mask = tensors.get("response_mask")
+    if loss_mask is None or not has_outcomes(config):
+        return None
+    return deferred_rows(n, outcomes_of_masks, loss_mask)
 
 
 def _whole_extras(reward_extras: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from verl_rollout_dump.batch.columns import columns_of
+from verl_rollout_dump.batch.deferred import deferred_rows
+from verl_rollout_dump.batch.outcomes import outcomes_of_masks
 from verl_rollout_dump.batch.rollout_batch import RolloutBatch
 from verl_rollout_dump.config import DumpConfig
 from verl_rollout_dump.dump.fields import CORE, TOKENS
-from verl_rollout_dump.dump.whitelist import is_glob, is_whitelisted, matches_any
-from verl_rollout_dump.integrations.verl.common import ground_truths, without_repeated_score
+from verl_rollout_dump.dump.whitelist import OUTCOME, is_glob, is_whitelisted, matches_any
+from verl_rollout_dump.integrations.verl.common import ground_truths, has_outcomes, without_repeated_score
 from verl_rollout_dump.storage.run_record import ROLLOUT_UIDS
 
 # What is read from TransferQueue if a callback may look at everything, and what only with `fields.tokens`.
 V1_FIELDS = ("prompts", "responses", "rm_scores", "reward_model", "extra_fields")
 _V1_TOKEN_FIELDS = ("rollout_log_probs",)
+_V1_LOSS_MASK = "response_mask"  # read if a rollout can have another outcome than `trained`
 # `fields.trainer`: columns of TransferQueue, and entries of each rollout's tag.
 V1_TRAINER_FIELDS = ("data_source", "num_turns", "raw_prompt")
 V1_TAGS = {
@@ -32,7 +35,8 @@ class V1Adapter:
 
     def read(self, trainer: Any, config: DumpConfig, columns: Mapping[str, Any]) -> RolloutBatch:
         """Return the rollouts with everything that a callback may look at."""
-        return _read_rollouts(self.source(trainer, columns), config, V1_FIELDS)
+        source = self.source(trainer, columns)
+        return _read_rollouts(source, config, (*V1_FIELDS, *source.loss_mask))
 
     def source(self, trainer: Any, columns: Mapping[str, Any]) -> _TransferQueueSource:
         """Return the keys of the rollouts in the order of the records, numbers in them by value.
@@ -48,6 +52,7 @@ class V1Adapter:
             uids=real,
             tags=[dict(tags[key]) for key in real],
             padding_rows=len(tags) - len(real),
+            has_outcomes=has_outcomes(trainer.config),
         )
 
 
@@ -61,20 +66,34 @@ class _TransferQueueSource:
     uids: Sequence[str]
     tags: Sequence[Mapping[str, Any]]
     padding_rows: int = 0
+    # Whether a rollout of the run can have another outcome than `trained`.
+    has_outcomes: bool = False
+
+    @property
+    def loss_mask(self) -> tuple[str, ...]:
+        """The column that tells the outcomes; none if all rollouts of the run are trained on."""
+        return (_V1_LOSS_MASK,) if self.has_outcomes else ()
 
     def take(self, rows: Sequence[int]) -> _TransferQueueSource:
         """Return a source of the chosen rollouts; the padding rows are not counted again."""
         uids, tags = [self.uids[row] for row in rows], [self.tags[row] for row in rows]
-        return _TransferQueueSource(self.step, self.partition_id, uids, tags)
+        return replace(self, uids=uids, tags=tags, padding_rows=0)
 
     def read(self, config: DumpConfig) -> RolloutBatch:
         """Return the rollouts with the columns that the dump writes."""
-        return _read_rollouts(self, config, _v1_fields_of_dump(config))
+        masks = self.loss_mask if is_whitelisted(OUTCOME, config.fields) else ()
+        return _read_rollouts(self, config, (*_v1_fields_of_dump(config), *masks))
 
 
 def _v1_fields_of_dump(config: DumpConfig) -> tuple[str, ...]:
     """Return those of `V1_FIELDS` that the dump needs for the fields that it writes."""
-    known = {*CORE, "uid", *TOKENS, *(name for name in V1_TRAINER_FIELDS if matches_any(name, config.fields.trainer))}
+    known = {
+        *CORE,
+        "uid",
+        OUTCOME,
+        *TOKENS,
+        *(name for name in V1_TRAINER_FIELDS if matches_any(name, config.fields.trainer)),
+    }
     has_extras = any(is_glob(name) or name not in known for name in config.fields.include)
     unwanted = {
         "rm_scores": not has_extras and not is_whitelisted("score", config.fields),  # an extra may repeat the score
@@ -87,7 +106,8 @@ def _v1_fields_of_dump(config: DumpConfig) -> tuple[str, ...]:
 def _read_rollouts(source: _TransferQueueSource, config: DumpConfig, wanted: Sequence[str]) -> RolloutBatch:
     """Read rollouts out of TransferQueue in one call, before the trainer clears it.
 
-    `wanted` are those of `V1_FIELDS` that are read; `fields.tokens` and `fields.trainer` add theirs.
+    `wanted` are those of `V1_FIELDS` that are read, and maybe the loss mask; `fields.tokens` and `fields.trainer` add
+    theirs.
     """
     step, padding = source.step, source.padding_rows
     if not source.uids:
@@ -108,10 +128,16 @@ def _read_rollouts(source: _TransferQueueSource, config: DumpConfig, wanted: Seq
         log_probs=data.get("rollout_log_probs") if config.fields.tokens else None,
         uids=list(source.uids),
         uid_form=ROLLOUT_UIDS,
+        outcomes=_outcomes(data.get(_V1_LOSS_MASK) if _V1_LOSS_MASK in wanted else None),
         trainer_fields={name: _rows_of(data, name) for name in besides if name in data.keys()}  # noqa: SIM118
         | _v1_tags(config, source.tags),
         padding_rows=padding,
     )
+
+
+def _outcomes(loss_mask: Any) -> Any:
+    """Return the outcome of each rollout; None without a loss mask."""
+    return None if loss_mask is None else deferred_rows(len(loss_mask), outcomes_of_masks, loss_mask)
 
 
 def _v1_tags(config: DumpConfig, tags: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
