@@ -11,6 +11,10 @@ class DumpReadError(ValueError):
     """A dump or one of its files cannot be read. The message names the path, the cause and the remedy."""
 
 
+class FileGoneError(DumpReadError):
+    """A file that was listed does not exist any more: it was removed, or a later attempt superseded it."""
+
+
 class EmptyDumpError(DumpReadError):
     """A directory has no step files yet."""
 
