@@ -3,10 +3,12 @@
 import json
 import os
 import shutil
+import threading
 import traceback
 
 import pytest
 
+from verl_rollout_dump.cli import tail
 from verl_rollout_dump.reader import Follower, dump_files, follow, open_dump, streams
 
 STEPS = 6
@@ -191,3 +193,19 @@ def test_follow_survives_a_folder_that_vanishes_and_comes_back(dump):
     dump.mkdir()
     appear(dump)
     assert next(rows).step == 7
+
+
+def test_tail_says_that_it_waits_for_a_folder(dump, tmp_path, capsys):
+    steps = tail.written_steps(tmp_path / "later", 10, 0.01)
+    threading.Timer(0.1, lambda: shutil.copytree(dump, tmp_path / "later")).start()
+    assert next(steps)[0].step == 1
+    told = f"verl-rollout-dump: {tmp_path}/later does not exist; waiting for it (Ctrl-C ends this)\n"
+    assert capsys.readouterr().err == told
+
+
+def test_tail_names_a_file_that_is_gone_before_it_could_be_read(dump, run, change_at):
+    change_at(2, remove, dump)
+    done = run("tail", dump, "--json")
+    assert [json.loads(line)["step"] for line in done.stdout.splitlines()] == [1, 2, 4, 5, 6]
+    told = f"{dump}/3.jsonl was removed while the dump was read; its records may be missing here"
+    assert done.stderr == f"verl-rollout-dump: {told}\n"

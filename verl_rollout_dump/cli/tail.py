@@ -49,8 +49,9 @@ def tail(
     """
     is_reported = False
     for files in written_steps(directory, lines, seconds if follow else None):
+        found = collect_files(files, fields)
         report_removed([file.path for file in files if not file.path.exists()])
-        for figures in collect_files(files, fields):
+        for figures in found:
             if as_json:
                 print_json(figures.as_json())
             else:

@@ -12,7 +12,7 @@ class DumpReadError(ValueError):
 
 
 class FileGoneError(DumpReadError):
-    """A file that was listed does not exist any more: it was removed, or a later attempt superseded it."""
+    """A dump or a file of it does not exist (any more): it was removed, or a later attempt superseded it."""
 
 
 class EmptyDumpError(DumpReadError):

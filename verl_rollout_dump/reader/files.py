@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.errors import DumpReadError, FileGoneError
 from verl_rollout_dump.storage.lineage import history_of, lineage_parts, superseded_files
 from verl_rollout_dump.storage.run_record import ROLLOUT_UIDS
 from verl_rollout_dump.storage.step_files import READABLE_SUFFIXES, RUN_RECORD, files_by_step, shard_folders
@@ -69,8 +69,8 @@ def _list_files(path: Path) -> list[DumpFile]:
     if path.is_file():
         return [DumpFile(path, _step_of_file(path))]
     if not path.is_dir():
-        what = "does not exist" if not path.exists() else "is not a directory"
-        raise DumpReadError(f"{path} {what}: it is not a directory with a dump (the DIR of trainer.rollout_data_dir)")
+        what, kind = ("is not a directory", DumpReadError) if path.exists() else ("does not exist", FileGoneError)
+        raise kind(f"{path} {what}: it is not a directory with a dump (the DIR of trainer.rollout_data_dir)")
     files = _own_files(path) if run_records_of(path) else _foreign_files(path)
     return sorted(files, key=_order_of_file)
 
@@ -79,9 +79,7 @@ def files_if_any(path: Path) -> list[DumpFile]:
     """Return the files of a dump; none if it does not exist (any more)."""
     try:
         return dump_files(path)
-    except (DumpReadError, FileNotFoundError):
-        if path.exists():
-            raise
+    except (FileGoneError, FileNotFoundError):
         return []
 
 
