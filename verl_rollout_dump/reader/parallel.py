@@ -7,11 +7,18 @@ threads that do not exist in the child.
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import NamedTuple, TypeVar
 
+from verl_rollout_dump.reader.errors import DumpReadError
 from verl_rollout_dump.reader.files import DumpFile
 
 _Result = TypeVar("_Result")
@@ -73,8 +80,51 @@ def for_files(
             yield work(task.files)
             on_progress(size)
         return
+    results = _in_processes(work, [task.files for task in tasks], min(workers, len(tasks)))
+    for result, size in zip(results, sizes, strict=True):
+        yield result
+        on_progress(size)
+
+
+def _in_processes(
+    work: Callable[[list[DumpFile]], _Result], tasks: list[list[DumpFile]], workers: int
+) -> Iterator[_Result]:
+    """Yield the results of the tasks, in order. The processes end with the generator, however it ends."""
+    others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(tasks)), mp_context=context) as pool:
-        for result, size in zip(pool.map(work, [task.files for task in tasks]), sizes, strict=True):
-            yield result
-            on_progress(size)
+    with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
+        try:
+            with _blocked_interrupts():
+                results = pool.map(work, tasks)
+            yield from results
+        except BrokenProcessPool as error:
+            raise DumpReadError(
+                "a process that read the dump was ended from outside, perhaps for want of memory; try --workers 1"
+            ) from error
+        except BaseException:
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+            raise
+
+
+@contextmanager
+def _blocked_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back; processes that are started here never get it: what it does is decided by their parent."""
+    resource_tracker.ensure_running()  # its start would end the blocking
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+
+
+def _end_with_parent() -> None:
+    """Let this process end when its parent has been killed: nothing else would tell it."""
+    threading.Thread(target=_wait_for_end_of_parent, daemon=True).start()
+
+
+def _wait_for_end_of_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)

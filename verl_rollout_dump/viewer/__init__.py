@@ -6,8 +6,15 @@ the right. Only what is on the screen is read, so a dump of gigabytes opens at o
 
 from __future__ import annotations
 
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
 from verl_rollout_dump.reader import Dump
 from verl_rollout_dump.reader.optional_imports import require
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 
 def run_viewer(dump: Dump) -> None:
@@ -17,4 +24,16 @@ def run_viewer(dump: Dump) -> None:
     from verl_rollout_dump.viewer.source import ViewerSource
 
     with ViewerSource(dump) as source:
-        ViewerApp(source).run()
+        asyncio.run(_run_until_interrupt(ViewerApp(source)))
+
+
+async def _run_until_interrupt(app: App[None]) -> None:
+    """Run the viewer. SIGINT ends it as `q` does, so that the terminal is restored; afterwards its former effect is."""
+    former = signal.getsignal(signal.SIGINT)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, app.exit)
+    try:
+        await app.run_async()
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, former)

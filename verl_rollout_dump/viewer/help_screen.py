@@ -33,6 +33,7 @@ BINDINGS: list[BindingType] = [
     Binding("F", "follow", "follow", tooltip="follow: go to new steps as they appear"),
     Binding("escape", "leave_input", "back", show=False, tooltip="leave the search or the filter"),
     Binding("q", "quit", "quit", tooltip="quit"),
+    Binding("ctrl+c", "quit", "quit", show=False, priority=True, tooltip="quit"),
 ]
 
 
