@@ -1,6 +1,5 @@
 """The viewer, used by its keys."""
 
-import asyncio
 import json
 import time
 
@@ -8,67 +7,26 @@ import pytest
 
 pytest.importorskip("textual")
 
+from driving import listed, look_for_changes, press, settle, shown, status, use
 from textual.binding import Binding
-from textual.widgets import Static
 
 from verl_rollout_dump.reader import open_dump
 from verl_rollout_dump.viewer.app import ViewerApp
 from verl_rollout_dump.viewer.help_screen import BINDINGS, HelpScreen, help_rows
 from verl_rollout_dump.viewer.line_list import LineList
-from verl_rollout_dump.viewer.source import GroupLine, RecordLine, ViewerSource, first_of_group, records_from
-
-SIZE = (150, 40)
-
-
-def shown(app, pane="record"):
-    return str(getattr(app, f"{pane}_pane").query_one(Static).render())
-
-
-def listed(app):
-    return [str(app._line_text(number, 60)).strip() for number in range(app.record_list.count)]
-
-
-def status(app):
-    return str(app.status_line.render())
-
-
-async def settle(app, pilot):
-    """Wait until the list is there and nothing changes any more."""
-    seen = []
-    while len(seen) < 3 or len({*seen[-3:]}) > 1 or not seen[-1][0]:
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        seen.append((status(app), shown(app)))
-
-
-async def press(app, pilot, *keys):
-    for key in keys:
-        await pilot.press(key)
-        await settle(app, pilot)
-
-
-def use(dump, keys_and_checks):
-    """Open the viewer, and give its app, its pilot and a function that presses keys to a coroutine."""
-
-    async def session():
-        with ViewerSource(open_dump(dump)) as source:
-            app = ViewerApp(source)
-            async with app.run_test(size=SIZE) as pilot:
-                await settle(app, pilot)
-                await keys_and_checks(app, pilot, lambda *keys: press(app, pilot, *keys))
-
-    asyncio.run(session())
+from verl_rollout_dump.viewer.lines import GroupLine, RecordLine, first_of_group, line_of
+from verl_rollout_dump.viewer.source import ViewerSource
 
 
 def test_the_last_step_is_shown_by_groups(small_dump):
     async def check(app, pilot, press):
         assert listed(app) == [
             "▼ group 1 1 no signal prompt 0",
-            "0      1 response 10.0",
-            "1      1 response 10.1",
+            "0 1 13 response 10.0",
+            "1 1 13 response 10.1",
             "▼ group 2 1 no signal prompt 1",
-            "2      1 response 10.2",
-            "3      1 response 10.3",
+            "2 1 13 response 10.2",
+            "3 1 13 response 10.3",
         ]
         assert "step 10, index 0   score 1.0" in shown(app)
         assert "response 10.0" in shown(app) and "acc = true" in shown(app)
@@ -107,13 +65,13 @@ def test_sorting(small_dump):
     async def check(app, pilot, press):
         await press("<", "s")
         assert listed(app) == [
-            "0      0 response 2.0",
-            "2      0 response 2.2",
-            "1      1 response 2.1",
-            "3      1 response 2.3",
+            "0 0 12 response 2.0",
+            "2 0 12 response 2.2",
+            "1 1 12 response 2.1",
+            "3 1 12 response 2.3",
         ]
         await press("s")
-        assert listed(app)[0] == "1      1 response 2.1"
+        assert listed(app)[0] == "1 1 12 response 2.1"
         assert status(app).endswith("best first")
 
     use(small_dump, check)
@@ -124,9 +82,9 @@ def test_filter(small_dump):
         await press("<", "f", *"score==1", "enter")
         assert listed(app) == [
             "▼ group 1 0.5 prompt 0",
-            "1      1 response 2.1",
+            "1 1 12 response 2.1",
             "▼ group 2 0.5 prompt 1",
-            "3      1 response 2.3",
+            "3 1 12 response 2.3",
         ]
         assert status(app) == "step 2  ·  2 records  ·  groups  ·  filter: score==1"
         await press("f", *"<", "enter")
@@ -186,10 +144,10 @@ def test_help(small_dump):
         rows = help_rows(app, [*LineList.BINDINGS, *BINDINGS])
         bound = {action for binding in Binding.make_bindings(BINDINGS) if (action := binding.tooltip)}
         assert bound <= {action for _, action in rows}
-        assert ("/", "search in the prompts and responses of the step") in rows
+        assert ("/", "search in the prompts and responses of all steps") in rows
         assert ("[", "go to the previous group") in rows
         app._show_scores()  # what goes on behind the help
-        app.load_lines(0)
+        app.load_lines()
         await settle(app, pilot)
         await press("escape")
         assert not isinstance(app.screen, HelpScreen)
@@ -200,12 +158,10 @@ def test_help(small_dump):
 def test_follow(small_dump, write_step, make_record):
     async def check(app, pilot, press):
         write_step("11.jsonl", [make_record(11, 0, output="new")])
-        app._look_for_new_steps()
-        await settle(app, pilot)
+        await look_for_changes(app, pilot)
         assert status(app).startswith("step 10 ")
         await press("F")
-        app._look_for_new_steps()
-        await settle(app, pilot)
+        await look_for_changes(app, pilot)
         assert status(app) == "step 11  ·  1 records  ·  groups  ·  following"
         assert "new" in shown(app)
 
@@ -242,11 +198,9 @@ def test_many_records_open_at_once(write_step):
 
 
 def test_places():
-    lines = [GroupLine(1, None), *(RecordLine(i, 0, 1, 1) for i in (0, 1)), GroupLine(2, None), RecordLine(2, 0, 2, 1)]
+    lines = [GroupLine(1, None), *(RecordLine(i, 0, 1) for i in (0, 1)), GroupLine(2, None), RecordLine(2, 0, 2)]
     assert [first_of_group(lines, 1, direction) for direction in (1, -1)] == [4, 1]
-    assert list(records_from(lines, 2, 1).values()) == [4, 1, 2]
-    assert list(records_from(lines, 2, 0).values()) == [2, 4, 1]
-    assert list(records_from(lines, 2, -1).values()) == [1, 4, 2]
+    assert [line_of(lines, index) for index in (0, 2, 3, None)] == [1, 4, None, None]
 
 
 def test_snapshot(small_dump, monkeypatch, request):

@@ -153,6 +153,8 @@ class Dump:
         place = self.place(step, index)
         try:
             value = parse_line(read_span(*place))
+        except DumpReadError:
+            raise
         except ValueError as error:
             value = error
         if not isinstance(value, dict):

@@ -14,24 +14,39 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from verl_rollout_dump.viewer.line_list import LineList
+from verl_rollout_dump.viewer.lines import ORDERS
 
 BINDINGS: list[BindingType] = [
     Binding("question_mark", "help", "help", tooltip="show this help"),
-    Binding("slash", "ask('search')", "search", tooltip="search in the prompts and responses of the step"),
+    Binding("slash", "ask('search')", "search", tooltip="search in the prompts and responses of all steps"),
     Binding("n", "find(1)", "next", show=False, tooltip="go to the next record that has the text"),
     Binding("N", "find(-1)", "previous", show=False, tooltip="go to the previous record that has the text"),
     Binding("f", "ask('filter')", "filter", tooltip="filter: score < 0.2 and acc == false (an empty filter shows all)"),
-    Binding("s", "sort", "sort", tooltip="sort by groups, worst first, best first, longest first"),
+    Binding(
+        "escape",
+        "clear",
+        "clear",
+        show=False,
+        key_display="esc",
+        tooltip="leave the input; end the search and the filter",
+    ),
+    Binding("s", "sort", "sort", tooltip=f"sort by the next order: {', '.join(ORDERS)}"),
+    Binding("e", "ask('columns')", "columns", show=False, tooltip="choose the columns of the list: length, any extra"),
     Binding("less_than_sign,comma", "step(-1)", "step", show=False, tooltip="go to the previous step"),
     Binding("greater_than_sign,full_stop", "step(1)", "step", show=False, tooltip="go to the next step"),
     Binding("left_square_bracket", "group(-1)", "group", show=False, tooltip="go to the previous group"),
-    Binding("right_square_bracket", "group(1)", "group", key_display="[ ]", tooltip="go to the next group"),
+    Binding("right_square_bracket", "group(1)", "group", show=False, tooltip="go to the next group"),
+    Binding("z", "zoom", "zoom", tooltip="give the part with the focus the whole screen, and back"),
     Binding("m", "mark", "mark", tooltip="mark the record"),
-    Binding("c", "compare", "compare", tooltip="compare the marked record with this one, side by side"),
-    Binding("y", "copy_response", "copy", tooltip="copy the response"),
+    Binding(
+        "c",
+        "compare",
+        "diff",
+        tooltip="compare the marked record with this one: side by side, with the words that differ",
+    ),
+    Binding("y", "copy_response", "copy", show=False, tooltip="copy the response"),
     Binding("Y", "copy_record", "copy record", show=False, tooltip="copy the whole record as JSON"),
     Binding("F", "follow", "follow", tooltip="follow: go to new steps as they appear"),
-    Binding("escape", "leave_input", "back", show=False, tooltip="leave the search or the filter"),
     Binding("q", "quit", "quit", tooltip="quit"),
     Binding("ctrl+c", "quit", "quit", show=False, priority=True, tooltip="quit"),
 ]

@@ -10,8 +10,11 @@ from rich.text import Text
 from verl_rollout_dump.analysis.formatting import BARS, json_text, one_line, printable
 from verl_rollout_dump.reader import Record
 from verl_rollout_dump.reader.field_names import FieldNames
-from verl_rollout_dump.viewer.source import GroupLine, ListLine, RecordLine
+from verl_rollout_dump.viewer.lines import GroupLine, ListLine
+from verl_rollout_dump.viewer.list_columns import SCORE_WIDTH, ListLayout, number_text, straight
+from verl_rollout_dump.viewer.word_difference import own_words
 
+_WIDEST_BAR = 8  # cells, with a space before it
 _LONGEST = 200_000  # characters of a text that is shown
 _PARTS = (("prompt", "prompt"), ("response", "response"), ("ground truth", "ground_truth"))
 _HEADING = Style(bold=True, color="cyan")
@@ -22,6 +25,7 @@ _HIGHLIGHTS = (
     (re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])"), Style(color="yellow")),
 )
 _FOUND = Style(color="black", bgcolor="yellow")
+_DIFFERS = Style(bgcolor="dark_red", bold=True)
 
 
 def _score_style(score: float | None, low: float, high: float) -> Style:
@@ -32,26 +36,38 @@ def _score_style(score: float | None, low: float, high: float) -> Style:
     return Style(color=("red", "yellow", "green")[min(2, int(place * 3))])
 
 
-def step_line(step: int, mean: float | None, low: float, high: float) -> Text:
-    """Return a step in the list of steps: number, mean score, a bar."""
+def step_line(step: int, mean: float | None, width: int, low: float, high: float) -> Text:
+    """Return a step in the list of steps: number, mean score, and a bar where there is room for it."""
     if mean is None:
-        return Text(f" {step:>6}       …")
+        return Text(f" {step:>5}      …")
     place = 0.0 if high <= low else (mean - low) / (high - low)
     bar = "█" * int(place * 6) + BARS[int(place * 6 % 1 * 7)]
-    return Text.assemble(f" {step:>6} {mean:>8.3f} ", (bar, _score_style(mean, low, high)))
+    shown = f" {step:>5} {number_text(mean, 7):>7}"
+    if width < len(shown) + _WIDEST_BAR:
+        return Text(shown)
+    return Text.assemble(shown, " ", (bar, _score_style(mean, low, high)))
 
 
 def list_line(
-    line: ListLine, record: Record, width: int, bounds: tuple[float, float], is_marked: bool, fields: FieldNames
+    line: ListLine, record: Record, width: int, layout: ListLayout, is_marked: bool, fields: FieldNames
 ) -> Text:
     """Render a line of a step's list: the heading of a group, or a record."""
     if isinstance(line, GroupLine):
         return _group_line(line, record, width, fields)
-    score = "     -" if line.score is None else f"{line.score:>6.3g}"
+    score = "-" if line.score is None else number_text(line.score, SCORE_WIDTH)
     mark = "◆" if is_marked else " "
-    text = Text.assemble((f"{mark} {line.index:>4} ", ""), (score, _score_style(line.score, *bounds)), " ")
-    text.append(one_line(fields.text(record, "response").strip()[: 4 * width], width))
-    return text
+    text = Text.assemble(
+        f"{mark} {line.index:>{layout.index_width}} ",
+        (f"{score:>{SCORE_WIDTH}}", _score_style(line.score, *layout.bounds)),
+        layout.cells(record, fields),
+        " ",
+    )
+    return text.append(_preview(fields.text(record, "response"), width))
+
+
+def _preview(text: str, width: int) -> str:
+    """Return the beginning of a text on one line."""
+    return one_line(straight(text.strip()[: 4 * width]), width)
 
 
 def _group_line(line: GroupLine, record: Record, width: int, fields: FieldNames) -> Text:
@@ -60,18 +76,22 @@ def _group_line(line: GroupLine, record: Record, width: int, fields: FieldNames)
     mean = "" if group.mean is None else f" {group.mean:.3g}"
     silent = len(group.scores) > 1 and group.has_signal is False
     sign = (" no signal", "yellow") if silent else ("", "")
-    prompt = one_line(fields.text(record, "prompt").strip()[: 4 * width], width)
+    prompt = _preview(fields.text(record, "prompt"), width)
     return Text.assemble((f"▼ group {line.number}{mean}", "bold"), sign, (f" {prompt}", "dim"))
 
 
-def record_text(record: Record, title: str, needle: str, fields: FieldNames) -> Text:
-    """Render a record for the right side, with `needle` marked."""
+def record_text(record: Record, title: str, needle: str, fields: FieldNames, other: Record | None = None) -> Text:
+    """Render a record for the right side, with `needle` marked, and the words in which it differs from another one."""
     score = fields.value(record, "score")
     text = Text.assemble((f"{title}   score ", "bold"), (printable(json_text(score)), "bold green"), "\n")
     for label, role in _PARTS:
         if fields.value(record, role) is not None:
+            shown = _highlighted(printable(fields.text(record, role), _LONGEST), needle)
+            if other is not None:
+                for start, end in own_words(shown.plain, printable(fields.text(other, role), _LONGEST)):
+                    shown.stylize(_DIFFERS, start, end)
             text.append(f"\n── {label} ──\n", _HEADING)
-            text.append_text(_highlighted(printable(fields.text(record, role), _LONGEST), needle))
+            text.append_text(shown)
             text.append("\n")
     extras = {"uid": fields.value(record, "uid"), **fields.extras(record)}
     text.append("\n── extras ──\n", _HEADING)
@@ -93,9 +113,3 @@ def _highlighted(shown: str, needle: str) -> Text:
         for match in re.finditer(re.escape(needle), shown, re.IGNORECASE):
             text.stylize(_FOUND, match.start(), match.end())
     return text
-
-
-def bounds_of(lines: list[ListLine]) -> tuple[float, float]:
-    """Return the lowest and the highest score of a list."""
-    scores = [line.score for line in lines if isinstance(line, RecordLine) and line.score is not None]
-    return (min(scores), max(scores)) if scores else (0.0, 0.0)

@@ -1,52 +1,46 @@
-"""The content of the viewer without textual: steps, the lines of a step, records."""
+"""The content of the viewer without textual: steps, the lines of a step, records.
+
+A training may change the dump meanwhile: `refresh` looks for it, and what is shown changes with `take`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator
 from functools import lru_cache
 from types import TracebackType
+from typing import NamedTuple
 
 import numpy as np
 
 from verl_rollout_dump.analysis.diff import mean_score
-from verl_rollout_dump.analysis.groups import Group, groups_of_step
+from verl_rollout_dump.analysis.groups import groups_of_step
 from verl_rollout_dump.analysis.where import Condition
 from verl_rollout_dump.reader import Dump, DumpReadError, Record
+from verl_rollout_dump.viewer.lines import GROUPS, ORDERS, GroupLine, ListLine, RecordLine
 
 _RECORDS_KEPT = 512  # parsed records in memory
+READ_ERRORS = (DumpReadError, OSError, ValueError)  # a file changed or was removed while it was read
 
 
-@dataclass(frozen=True)
-class RecordLine:
-    """A record in the list: its index in the step, its score, the number of its group from 1, its size in bytes."""
+class Changes(NamedTuple):
+    """What a look at the folder found: all steps, those that are new or changed, and those that are gone."""
 
-    index: int
-    score: float | None
-    group: int
-    size: int
-
-
-@dataclass(frozen=True)
-class GroupLine:
-    """The heading of a group in the list; `number` counts the groups of the step from 1."""
-
-    number: int
-    group: Group
-
-
-ListLine = RecordLine | GroupLine
+    steps: list[int]
+    news: list[int]
+    gone: list[int]
 
 
 class ViewerSource:
-    """An open dump, as the viewer reads it."""
+    """An open dump, as the viewer reads it. Threads may read while another one refreshes."""
 
     def __init__(self, dump: Dump) -> None:
         self.dump = dump
         self.path = dump.path
         self.steps = self.dump.steps
         self._means: dict[int, float | None] = {}
-        self.record = lru_cache(maxsize=_RECORDS_KEPT)(self._record)
+        self._lock = threading.RLock()  # the index must not change while the lines of a step are made
+        self._kept_record = lru_cache(maxsize=_RECORDS_KEPT)(dump.raw_record)
 
     def __enter__(self) -> ViewerSource:
         return self
@@ -56,19 +50,25 @@ class ViewerSource:
     ) -> None:
         self.dump.close()
 
-    def refresh(self) -> list[int]:
-        """Find new and changed files; return their steps."""
-        before = {file: self.dump.has_index(file) for file in self.dump.files}
-        self.dump.refresh()
-        changed = {file.step for file in self.dump.files if not before.get(file) or not self.dump.has_index(file)}
+    def refresh(self) -> Changes:
+        """Find new, changed and removed files. Raises `DumpReadError`, OSError; then the former files count."""
+        with self._lock:
+            before = {file: self.dump.has_index(file) for file in self.dump.files}
+            self.dump.refresh()
+            files = self.dump.files
+            changed = {file.step for file in files if not before.get(file) or not self.dump.has_index(file)}
+            changed |= {file.step for file in before.keys() - files}
+            steps = self.dump.steps
         known = set(self.steps)
-        self.steps = self.dump.steps
-        news = [step for step in self.steps if step not in known or (step in changed and step in self._means)]
-        for step in news:
+        news = [step for step in steps if step not in known or (step in changed and step in self._means)]
+        return Changes(steps, news, sorted(known - set(steps)))
+
+    def take(self, changes: Changes) -> None:
+        """Show what `refresh` found."""
+        self.steps = changes.steps
+        for step in (*changes.news, *changes.gone):
             self._means.pop(step, None)
-        if news:
-            self.record.cache_clear()
-        return news
+        self._kept_record.cache_clear()
 
     def mean(self, step: int) -> float | None:
         """Return the mean score of a step if it is known already."""
@@ -79,106 +79,52 @@ class ViewerSource:
         return [step for step in reversed(self.steps) if step not in self._means]
 
     def learn(self, step: int) -> None:
-        """Compute the mean score of a step; reads its files if there is no index."""
-        self._means[step] = mean_score(self.dump, step)
+        """Compute the mean score of a step, None if it cannot be read; reads its files if there is no index."""
+        try:
+            with self._lock:
+                self._means[step] = mean_score(self.dump, step)
+        except READ_ERRORS:  # the list of its records says so
+            self._means[step] = None
 
     def lines(self, step: int, order: str, holds: Condition | None) -> list[ListLine]:
-        """Return the list of a step in an order of `_ORDERS`; `holds` filters the records."""
-        groups = groups_of_step(self.dump, step)
-        sizes = self.dump.column(step, "length")
-        kept = None if holds is None else self._kept(step, holds)
+        """Return the list of a step in an order of `ORDERS`; `holds` filters the records."""
+        with self._lock:
+            groups = groups_of_step(self.dump, step)
+        kept = None if holds is None else {row.index for row in self.dump.rows([step]) if holds(row.record)}
         lines: list[ListLine] = []
         for number, group in enumerate(groups, start=1):
             records = [
-                RecordLine(index, score, number, int(sizes[index]))
+                RecordLine(index, score, number)
                 for index, score in zip(group.indexes, group.scores, strict=True)
                 if kept is None or index in kept
             ]
             if records and order == GROUPS:
                 lines.append(GroupLine(number, group))
             lines += records
-        return _ORDERS[order](lines)
+        return ORDERS[order](lines, lambda: self._lengths(step))
 
-    def _kept(self, step: int, holds: Condition) -> set[int]:
-        return {row.index for row in self.dump.rows([step]) if holds(row.record)}
+    def _lengths(self, step: int) -> list[int]:
+        """Return the lengths of the responses of a step, in characters."""
+        return [len(self.dump.fields.text(row.record, "response")) for row in self.dump.rows([step])]
 
-    def _record(self, step: int, index: int) -> Record:
+    def record(self, step: int, index: int) -> Record:
+        """Return a record; if its file changed or was removed, one that says so."""
         try:
-            return self.dump.raw_record(step, index)
-        except (DumpReadError, OSError, ValueError) as error:  # the file changed under the viewer: say so in its place
-            return {"input": "", "output": f"(cannot be read: {error})"}
+            return self._kept_record(step, index)
+        except READ_ERRORS as error:
+            return {"output": f"(cannot be read: {error})"}
 
-    def find(self, step: int, indexes: list[int], needle: str) -> Iterator[int]:
-        """Yield the records whose prompt or response contains a text, ignoring case."""
+    def find(self, step: int, needle: str, holds: Condition | None) -> Iterator[int]:
+        """Yield the indexes of the records of a step whose prompt or response contains a text, ignoring case."""
         folded = needle.casefold()
-        for index in indexes:
-            record = self.record(step, index)
-            if any(folded in self.dump.fields.text(record, role).casefold() for role in ("response", "prompt")):
-                yield index
-
-
-def _as_they_are(lines: list[ListLine]) -> list[ListLine]:
-    """Groups in the order of the file."""
-    return lines
-
-
-def _score_order(line: ListLine, sign: float) -> tuple[bool, float]:
-    """Return the sort key of a record by score; records without a score come last."""
-    score = line.score if isinstance(line, RecordLine) else None
-    return score is None, sign * (score or 0.0)
-
-
-def _worst_first(lines: list[ListLine]) -> list[ListLine]:
-    """Lowest scores first."""
-    return sorted(lines, key=lambda line: _score_order(line, 1.0))
-
-
-def _best_first(lines: list[ListLine]) -> list[ListLine]:
-    """Highest scores first."""
-    return sorted(lines, key=lambda line: _score_order(line, -1.0))
-
-
-def _longest_first(lines: list[ListLine]) -> list[ListLine]:
-    """Largest records first."""
-    return sorted(lines, key=lambda line: -line.size if isinstance(line, RecordLine) else 0)
-
-
-GROUPS = "groups"
-_ORDERS = {
-    GROUPS: _as_they_are,
-    "worst first": _worst_first,
-    "best first": _best_first,
-    "longest first": _longest_first,
-}
-
-
-def next_order(order: str) -> str:
-    """Return the next order."""
-    names = list(_ORDERS)
-    return names[(names.index(order) + 1) % len(names)]
+        fields = self.dump.fields
+        for row in self.dump.rows([step]):
+            is_hit = any(folded in fields.text(row.record, role).casefold() for role in ("response", "prompt"))
+            if is_hit and (holds is None or holds(row.record)):
+                yield row.index
 
 
 def finite_means(source: ViewerSource) -> list[float]:
     """Return the known mean scores in the order of steps."""
     means = (source.mean(step) for step in source.steps)
     return [mean for mean in means if mean is not None and np.isfinite(mean)]
-
-
-def first_of_group(lines: Sequence[ListLine], cursor: int, direction: int) -> int:
-    """Return the line of the first record of the next (1) or previous (-1) group, else the cursor."""
-    firsts = [number + 1 for number, line in enumerate(lines) if isinstance(line, GroupLine)]
-    if direction > 0:
-        return next((first for first in firsts if first > cursor), cursor)
-    return next((first for first in reversed(firsts) if first < cursor), cursor)
-
-
-def records_from(lines: Sequence[ListLine], cursor: int, direction: int) -> dict[int, int]:
-    """Return index -> line of all records, in the order of a search from the cursor.
-
-    The search goes forwards (1), backwards (-1), or forwards from the record under the cursor (0). It wraps around.
-    """
-    count = len(lines)
-    step = -1 if direction < 0 else 1
-    start = cursor + (step if direction else 0)
-    around = [(start + step * distance) % count for distance in range(count)]
-    return {line.index: number for number in around if isinstance(line := lines[number], RecordLine)}
