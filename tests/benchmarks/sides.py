@@ -114,6 +114,7 @@ class OurTrainer:
 
     def __init__(self, callback: RolloutDumpCallback) -> None:
         self.tokenizer, self.global_steps = callback.tokenizer, 0
+        self.config: dict[str, object] = {}  # what decides whether a rollout can be rejected: by default none can
         setattr(self, ATTRIBUTE, TrainerDump(callback.config, RolloutHooks([callback])))
 
 
