@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from verl_rollout_dump.analysis.formatting import figure, one_line
@@ -16,10 +15,18 @@ from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps
 from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.cli.tables import Cell, TableColumn, print_table, text_column
 from verl_rollout_dump.reader import Dump, FieldNames
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 _SCORES_SHOWN = 16
+_COLUMNS = (
+    TableColumn("step"),
+    TableColumn("index"),
+    TableColumn("mean", expendable=1),
+    text_column("scores", narrowest=8),
+    text_column("prompt"),
+)
 
 
 def groups(
@@ -68,13 +75,12 @@ def _prompt_of(dump: Dump, group: Group) -> str:
 
 def _print_groups(dump: Dump, shown: list[Group]) -> None:
     """Print one row per group."""
-    table = Table("step", "index", "mean", "scores", "prompt")
+    rows: list[list[Cell]] = []
     for group in shown:
         scores = " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:_SCORES_SHOWN])
         more = " …" if len(group.scores) > _SCORES_SHOWN else ""
         prompt = Text(one_line(_prompt_of(dump, group), 100))
         style = "yellow" if group.has_signal is False else ""
-        table.add_row(
-            str(group.step), str(group.indexes[0]), figure(group.mean), Text(scores + more, style=style), prompt
-        )
-    console().print(table)
+        scores_shown = Text(scores + more, style=style)
+        rows.append([str(group.step), str(group.indexes[0]), figure(group.mean), scores_shown, prompt])
+    print_table(_COLUMNS, rows)
