@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from verl_rollout_dump.analysis.diff import KEYS, PromptChange, StepScores, prompt_changes, scored_records, step_scores
-from verl_rollout_dump.analysis.formatting import figure, one_line, printable
+from verl_rollout_dump.analysis.formatting import figure, printable
+from verl_rollout_dump.analysis.labels import PromptLabels
 from verl_rollout_dump.analysis.selection import select_steps
 from verl_rollout_dump.analysis.stats import why_no_scores
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory
@@ -119,18 +120,23 @@ def _print_changes(before: Dump, after: Dump, changes: list[PromptChange], count
     out.print(f"{len(changes)} prompts in both: {worse} worse, {better} better, {len(changes) - worse - better} equal")
     for title, shown in _shown_changes(changes, count):
         if shown:
-            print_table(_COLUMNS, [_change_cells(after, change) for change in shown], title)
+            print_table(_COLUMNS, _change_rows(after, shown), title)
 
 
-def _change_cells(after: Dump, change: PromptChange) -> list[Cell]:
-    """Return the row of a prompt."""
+def _change_rows(after: Dump, shown: list[PromptChange]) -> list[list[Cell]]:
+    """Return the rows of some prompts."""
+    prompts = [after.fields.text(after.raw_record(*change.place_after), "prompt") for change in shown]
+    labels = PromptLabels(prompts)
     return [
-        _signed(change.change),
-        figure(change.before),
-        figure(change.after),
-        f"{change.rollouts_before} / {change.rollouts_after}",
-        f"{change.place_before} / {change.place_after}",
-        Text(one_line(after.fields.text(after.raw_record(*change.place_after), "prompt"), 120)),
+        [
+            _signed(change.change),
+            figure(change.before),
+            figure(change.after),
+            f"{change.rollouts_before} / {change.rollouts_after}",
+            f"{change.place_before} / {change.place_after}",
+            Text(labels.label(prompt, 120)),
+        ]
+        for change, prompt in zip(shown, prompts, strict=True)
     ]
 
 
