@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 @contextmanager
 def opened_dump(directory: Path, fields: FieldNames = DEFAULT_FIELDS) -> Iterator[Dump]:
-    """Open a dump and close it; if lines were skipped as unreadable, say so once on standard error.
+    """Open a dump and close it; say on standard error which files were removed and how many lines were unreadable.
 
     Raises `DumpReadError` if there is nothing to read, or if no record has a chosen field.
     """
@@ -26,6 +26,7 @@ def opened_dump(directory: Path, fields: FieldNames = DEFAULT_FIELDS) -> Iterato
         try:
             yield dump
         finally:
+            report_removed(dump.removed_files)
             report_unreadable(directory, dump.unreadable_lines)
 
 
@@ -43,6 +44,16 @@ def opened_selection(directory: Path, fields: FieldNames, selection: Selection) 
             if next(selected.rows(), None) is None:
                 raise NothingFoundError("no record is as asked for")
             yield selected
+
+
+def report_removed(paths: Sequence[Path]) -> None:
+    """Print one line on standard error if files were removed while they were read."""
+    if paths:
+        more = len(paths) - 1
+        files = f" and {more} more file{'s' if more > 1 else ''} were" if more else " was"
+        records = "their records" if more else "its records"
+        told = f"{paths[0]}{files} removed while the dump was read; {records} may be missing here"
+        typer.echo(f"verl-rollout-dump: {told}", err=True)
 
 
 def report_unreadable(directory: Path, count: int) -> None:

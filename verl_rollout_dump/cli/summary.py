@@ -18,6 +18,7 @@ from verl_rollout_dump.cli.records import record_panel
 from verl_rollout_dump.cli.tables import Cell, TableColumn, print_table, text_column
 from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames, Row, step_files
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
+from verl_rollout_dump.reader.parallel import size_of
 from verl_rollout_dump.storage.run_state import end_of_run
 
 _STEPS_SHOWN = 40
@@ -52,7 +53,7 @@ def _step_rows(dump: Dump) -> list[dict[str, Any]]:
             "step": file.step,
             "records": len(dump.index_of(file)),
             "score": None if file.step is None else means.get(file.step),
-            "bytes": file.path.stat().st_size,
+            "bytes": size_of(file),
             "file": str(file.path),
             "unreadable_lines": dump.index_of(file).problem_count,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,12 @@ from verl_rollout_dump.analysis.formatting import figure, percent
 from verl_rollout_dump.analysis.stats import COLUMNS, StepStats
 from verl_rollout_dump.analysis.stats.collector import collect_files
 from verl_rollout_dump.cli.arguments import AsJson, Directory
-from verl_rollout_dump.cli.opening import report_unreadable
+from verl_rollout_dump.cli.opening import report_removed, report_unreadable
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.records import record_panel
-from verl_rollout_dump.reader import Dump, DumpFile, FieldNames, Row, open_dump
+from verl_rollout_dump.reader import DumpFile, FieldNames, open_dump, read_rows
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
-from verl_rollout_dump.reader.files import dump_files
+from verl_rollout_dump.reader.files import files_if_any
 
 _EXAMPLE_LENGTH = 600  # characters of a text
 _NO_SIGNAL = next(column for column in COLUMNS if column.name == "without_signal")
@@ -50,12 +51,14 @@ def tail(
         typer.echo(f"verl-rollout-dump: {directory} does not exist yet; waiting for it (Ctrl-C ends)", err=True)
     is_reported = False
     for files in written_steps(directory, lines, seconds if follow else None):
-        for figures in collect_files(files, fields):
+        found = collect_files(files, fields)
+        report_removed([file.path for file in files if not file.path.exists()])
+        for figures in found:
             if as_json:
                 print_json(figures.as_json())
             else:
                 console().print(_step_line(figures), soft_wrap=True)
-            _print_examples(open_dump(directory, fields), figures.step, examples)
+            _print_examples(files, fields, figures.step, examples)
             if not is_reported:
                 report_unreadable(directory, figures.unreadable_lines)
                 is_reported = bool(figures.unreadable_lines)
@@ -78,11 +81,10 @@ def _step_line(figures: StepStats) -> str:
     return "  ".join(parts)
 
 
-def _print_examples(dump: Dump, step: int, count: int) -> None:
-    """Print the first records of a step."""
-    rows: Iterator[Row] = dump.rows([step]) if count else iter(())
-    for _, row in zip(range(count), rows, strict=False):
-        console().print(record_panel(row, _EXAMPLE_LENGTH, dump.fields))
+def _print_examples(files: list[DumpFile], fields: FieldNames, step: int, count: int) -> None:
+    """Print the first records of a step, which is in some files."""
+    for row in islice(read_rows(files, [step]), count):
+        console().print(record_panel(row, _EXAMPLE_LENGTH, fields))
 
 
 def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterator[list[DumpFile]]:
@@ -91,16 +93,26 @@ def written_steps(directory: Path, lines: int, seconds: float | None) -> Iterato
     A new file is yielded when it has not changed between two looks, `seconds` apart: verl's own writer fills it slowly.
     """
     files = open_dump(directory).files if seconds is None else files_if_any(directory)
+    is_there = _is_there(directory, True)
     yield from deque(_tasks_by_step(files), maxlen=lines)
     told = set(_by_content(files))
     waiting: dict[_Content, int] = {}
     while seconds is not None:
         time.sleep(seconds)
+        is_there = _is_there(directory, is_there)
         new = {content: file for content, file in _by_content(files_if_any(directory)).items() if content not in told}
         waiting = {content: waiting.get(content, 0) + 1 for content in new}
         ready = {content: file for content, file in new.items() if waiting[content] >= _QUIET}
         told |= ready.keys()
         yield from _tasks_by_step(list(ready.values()))
+
+
+def _is_there(directory: Path, was_there: bool) -> bool:
+    """Return whether a folder exists; say on standard error when it begins to be missing."""
+    is_there = directory.exists()
+    if was_there and not is_there:
+        typer.echo(f"verl-rollout-dump: {directory} does not exist; waiting for it (Ctrl-C ends this)", err=True)
+    return is_there
 
 
 def _by_content(files: list[DumpFile]) -> dict[_Content, DumpFile]:
@@ -121,8 +133,3 @@ def _tasks_by_step(files: list[DumpFile]) -> list[list[DumpFile]]:
     for file in files:
         by_step.setdefault(file.step, []).append(file)
     return list(by_step.values())
-
-
-def files_if_any(directory: Path) -> list[DumpFile]:
-    """Return the files of a dump; none if the training has not created it yet."""
-    return dump_files(directory) if directory.exists() else []

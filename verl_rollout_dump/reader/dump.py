@@ -104,6 +104,11 @@ class Dump:
         indexed = sum(index.problem_count for index in self._index.used())
         return max(indexed, *(sum(counts.values()) for counts in self._unreadable.values()), 0)
 
+    @property
+    def removed_files(self) -> list[Path]:
+        """The files that were removed or superseded since they were listed; reading them gives no records."""
+        return [file.path for file in self._files if not file.path.exists()]
+
     def note_unreadable(self, how: str, part: Any, count: int) -> None:
         """Count the unreadable lines of a part of the dump that was read in some way, such as a step by `stats`."""
         self._unreadable[how][part] = count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -25,16 +24,16 @@ class DumpIndex:
         self._fields = fields
         self._cache = IndexCache(path, fields)
         self._files: list[DumpFile] = []
-        self._by_step: defaultdict[int | None, list[DumpFile]] = defaultdict(list)
+        self._by_step: dict[int | None, list[DumpFile]] = {}
         self._indexes: dict[DumpFile, FileIndex] = {}  # since the files were set
 
     def set_files(self, files: list[DumpFile]) -> None:
         """Take the files of the dump as they are listed now."""
-        self._files = files
-        self._indexes.clear()
-        self._by_step.clear()
+        by_step: dict[int | None, list[DumpFile]] = {}
         for file in files:
-            self._by_step[file.step].append(file)
+            by_step.setdefault(file.step, []).append(file)
+        # New objects, since other threads of the viewer may read the former ones.
+        self._files, self._by_step, self._indexes = files, by_step, {}
 
     def save(self) -> None:
         """Save the indexes that were built, for the next time the dump is opened."""
@@ -67,7 +66,8 @@ class DumpIndex:
 
     def parts(self, step: int) -> Iterator[tuple[DumpFile, FileIndex, NDArray[np.intp]]]:
         """Yield the files that may hold a step, with their indexes and the positions of its records."""
-        for file in (*self._by_step.get(step, ()), *self._by_step.get(None, ())):
+        by_step = self._by_step
+        for file in (*by_step.get(step, ()), *by_step.get(None, ())):
             index = self.of(file)
             yield file, index, index.rows_of(step)
 

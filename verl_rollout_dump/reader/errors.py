@@ -11,6 +11,10 @@ class DumpReadError(ValueError):
     """A dump or one of its files cannot be read. The message names the path, the cause and the remedy."""
 
 
+class FileGoneError(DumpReadError):
+    """A dump or a file of it does not exist (any more): it was removed, or a later attempt superseded it."""
+
+
 class EmptyDumpError(DumpReadError):
     """A directory has no step files yet."""
 

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.errors import DumpReadError, FileGoneError
 from verl_rollout_dump.storage.lineage import history_of, lineage_parts, superseded_files
 from verl_rollout_dump.storage.run_record import ROLLOUT_UIDS
 from verl_rollout_dump.storage.step_files import READABLE_SUFFIXES, RUN_RECORD, files_by_step, shard_folders
 
 _LAST_NUMBER = re.compile(r"(\d+)[^\d]*\Z")
 _STEP_FOLDER = re.compile(r"(?:global_)?step[_-]?(\d+)", re.IGNORECASE)
+_LISTINGS = 5
 _TRAINED_PREFIXES = ("train", "effective")  # file names in a step's folder, of prime-rl
 _EVALUATION_PREFIXES = ("eval", "val")
 
@@ -51,14 +52,35 @@ def step_files(directory: Path) -> dict[int, Path]:
 
 
 def dump_files(path: Path) -> list[DumpFile]:
-    """Return the files of a dump (a directory or one file), sorted by step. Raises `DumpReadError`."""
+    """Return the files of a dump (a directory or one file), sorted by step. Raises `DumpReadError`.
+
+    A training may move files while they are listed; then they are listed again.
+    """
+    for _ in range(_LISTINGS - 1):
+        try:
+            return _list_files(path)
+        except FileNotFoundError:
+            continue
+    return _list_files(path)
+
+
+def _list_files(path: Path) -> list[DumpFile]:
+    """Return the files of a dump. Raises `DumpReadError`, and OSError if a file or folder vanished meanwhile."""
     if path.is_file():
         return [DumpFile(path, _step_of_file(path))]
     if not path.is_dir():
-        what = "does not exist" if not path.exists() else "is not a directory"
-        raise DumpReadError(f"{path} {what}: it is not a directory with a dump (the DIR of trainer.rollout_data_dir)")
+        what, kind = ("is not a directory", DumpReadError) if path.exists() else ("does not exist", FileGoneError)
+        raise kind(f"{path} {what}: it is not a directory with a dump (the DIR of trainer.rollout_data_dir)")
     files = _own_files(path) if run_records_of(path) else _foreign_files(path)
     return sorted(files, key=_order_of_file)
+
+
+def files_if_any(path: Path) -> list[DumpFile]:
+    """Return the files of a dump; none if it does not exist (any more)."""
+    try:
+        return dump_files(path)
+    except (FileGoneError, FileNotFoundError):
+        return []
 
 
 def _order_of_file(file: DumpFile) -> tuple[bool, int, str]:

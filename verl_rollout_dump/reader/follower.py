@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from verl_rollout_dump.reader.errors import DumpReadError
-from verl_rollout_dump.reader.files import DumpFile, dump_files
+from verl_rollout_dump.reader.files import DumpFile, files_if_any
 from verl_rollout_dump.reader.index import step_of_record
 from verl_rollout_dump.reader.lines import read_lines
 from verl_rollout_dump.reader.parsing import record_of
@@ -48,9 +48,7 @@ class Follower:
 
     def poll(self) -> Iterator[Row]:
         """Yield the records added since the last poll. A folder that does not exist yet has none."""
-        if not self._path.exists():
-            return
-        for file in dump_files(self._path):
+        for file in files_if_any(self._path):
             try:
                 status = os.stat(file.path)
             except FileNotFoundError:  # superseded between the listing and now
@@ -65,9 +63,9 @@ class Follower:
 
 def _read_new(file: DumpFile, position: _Position) -> Iterator[Row]:
     """Yield the records after a position, and advance it."""
-    with open_stream(file.path) as stream:
-        skip(stream, position.offset) if file.path.suffix != STEP_SUFFIX else stream.seek(position.offset)
-        try:
+    try:
+        with open_stream(file.path) as stream:
+            skip(stream, position.offset) if file.path.suffix != STEP_SUFFIX else stream.seek(position.offset)
             for line in read_lines(stream):
                 record = record_of(line)
                 if not line.is_ended and not isinstance(record, dict):
@@ -77,8 +75,8 @@ def _read_new(file: DumpFile, position: _Position) -> Iterator[Row]:
                 if isinstance(record, dict):
                     index, position.records = position.records, position.records + 1
                     yield Row(step_of_record(record, file), index, file.path, position.line, record)
-        except DumpReadError:  # a compressed file that is not complete yet: the next poll reads on
-            return
+    except DumpReadError:  # removed meanwhile, or compressed and not complete yet: the next poll looks again
+        return
 
 
 def follow(path: str | Path, seconds: float = 1.0) -> Iterator[Row]:

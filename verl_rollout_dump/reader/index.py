@@ -12,7 +12,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from verl_rollout_dump.reader.errors import UNREADABLE, DumpReadError, Problem
+from verl_rollout_dump.reader.errors import UNREADABLE, DumpReadError, FileGoneError, Problem
 from verl_rollout_dump.reader.field_names import ABSENT, DEFAULT_FIELDS, FieldNames, text_of_value
 from verl_rollout_dump.reader.files import DumpFile
 from verl_rollout_dump.reader.lines import LONGEST_LINE, Line, read_lines
@@ -132,10 +132,12 @@ def index_files(files: list[DumpFile], fields: FieldNames = DEFAULT_FIELDS) -> l
 
 
 def _index_or_problem(file: DumpFile, fields: FieldNames) -> FileIndex:
-    """Index a file; if it cannot be opened, return an empty index with a problem."""
+    """Index a file; if it cannot be opened, return an empty index with a problem.
+
+    A file that was removed is a problem too, but no unreadable line: `Dump.removed_files` names it.
+    """
     try:
         return index_file(file, fields=fields)
     except DumpReadError as error:
-        rows = _IndexRows()
-        rows.add_problem(Problem(file.path, 0, 0, UNREADABLE, str(error)))
-        return rows.finish()
+        problem = Problem(file.path, 0, 0, UNREADABLE, str(error))
+        return FileIndex(_IndexRows().finish().columns, [problem], 0 if isinstance(error, FileGoneError) else 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.errors import DumpReadError, FileGoneError
 from verl_rollout_dump.reader.files import DumpFile
 from verl_rollout_dump.reader.index import step_of_record
 from verl_rollout_dump.reader.lines import Line, read_lines
@@ -45,7 +45,7 @@ def read_rows(
     """Yield the readable records of files, of some steps or all.
 
     Lines that are not records are skipped, and so is the rest of a file that cannot be read to its end;
-    `on_unreadable` is called for each.
+    `on_unreadable` is called for each. A file that was removed since it was listed has no records.
     """
     counts: Counter[int] = Counter()
     for file in files:
@@ -69,6 +69,8 @@ def _records_of(file: DumpFile, on_unreadable: _OnUnreadable) -> Iterator[tuple[
                     yield line, record
                 elif record is not None:
                     on_unreadable(file, number)
+    except FileGoneError:  # `Dump.removed_files` names it
+        return
     except (DumpReadError, OSError):
         on_unreadable(file, number + 1)
 

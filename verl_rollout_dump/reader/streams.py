@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from verl_rollout_dump.reader.errors import DumpReadError
+from verl_rollout_dump.reader.errors import DumpReadError, FileGoneError
 from verl_rollout_dump.reader.exact_json import exact_json
 from verl_rollout_dump.reader.optional_imports import require
 from verl_rollout_dump.serialization.markers import bytes_marker
@@ -116,12 +116,17 @@ _OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
 
 
 def open_stream(path: Path) -> BinaryIO:
-    """Open a file of a dump by its suffix. Raises `DumpReadError` if it cannot be opened or the suffix is unknown."""
+    """Open a file of a dump by its suffix. Raises `DumpReadError` if it cannot be opened or the suffix is unknown.
+
+    If the file does not exist any more, the error is a `FileGoneError`.
+    """
     opener = _OPENERS.get(path.suffix)
     if opener is None:
         raise DumpReadError(f"{path}: unknown suffix {path.suffix!r}. Supported: {', '.join(_OPENERS)}")
     try:
         return opener(path)
+    except FileNotFoundError as error:
+        raise FileGoneError(f"{path} cannot be opened: {error.strerror}") from error
     except OSError as error:
         raise DumpReadError(f"{path} cannot be opened: {error.strerror or error}") from error
 

@@ -11,6 +11,7 @@ from verl_rollout_dump.analysis.stats.figures import StepStats, summarize
 from verl_rollout_dump.analysis.stats.truncation import is_truncated
 from verl_rollout_dump.analysis.stats.unknown import why_unknown
 from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, FieldNames, Record, Row
+from verl_rollout_dump.reader.errors import FileGoneError
 from verl_rollout_dump.reader.field_names import ABSENT, DEFAULT_FIELDS, fields_with_roles, text_of_value
 from verl_rollout_dump.reader.index import NO_STEP, step_of_record
 from verl_rollout_dump.reader.lines import read_lines
@@ -170,6 +171,8 @@ def _collect_file(file: DumpFile, collectors: defaultdict[int, StepCollector]) -
                     collectors[step_of_record(record, file)].add(record)
                 elif record is not None:
                     collectors[unknown_step].unreadable += 1
+    except FileGoneError:  # `Dump.removed_files` names it
+        return
     except (DumpReadError, OSError):  # the rest of the file counts as one bad line; `check` has details
         collectors[unknown_step].unreadable += 1
 
