@@ -4,6 +4,8 @@ import json
 
 from hypothesis import strategies as st
 
+from verl_rollout_dump.serialization import decode_markers
+
 NAMES = st.sampled_from(["score", "gts", "x", "y", "Score", "filename", "", "a.b", "größe", "$bytes", "step"])
 NUMBERS = st.one_of(
     st.integers(-(2**63), 2**64 - 1), st.sampled_from([0, 1, 2**53, 2**53 + 1, 2**60 + 1]), st.floats(allow_nan=False)
@@ -34,6 +36,8 @@ def same(value, cell, path, as_text):
         return cell is value
     if path in as_text:
         return isinstance(cell, str) and equal(value, json.loads(cell))
+    if isinstance(value, dict) and not isinstance(decode_markers(value), dict):
+        return equal(decode_markers(value), cell)
     if isinstance(value, dict):
         return (
             isinstance(cell, dict)
