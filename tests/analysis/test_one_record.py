@@ -41,7 +41,7 @@ def test_all_commands_count_the_same(write_step, tmp_path, content, records, unr
     (stats,) = step_stats(open_dump(path))
     assert (stats.records, stats.unreadable_lines) == (records, unreadable)
     assert (len(dump), len(dump.problems)) == (records, unreadable)
-    assert len(list(dump.rows())) == len(list(Selection([1]).rows(dump))) == records
+    assert len(list(dump.rows())) == len(list(Selection("1").rows(dump))) == records
     assert run_query(dump, "select count(*) from rollouts").cursor.fetchall() == [(records,)]
     assert [seen.records for seen in observe_files(dump.files)] == [records]
     assert repair_dump(dump, tmp_path / "clean").records == records

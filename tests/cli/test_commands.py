@@ -33,9 +33,13 @@ def outputs(result):
         (("--step", "2", "--index", "3"), ["2.3"]),
         (("--index", "1"), ["10.1"]),
         (("--step", "last", "-n", "2"), ["10.0", "10.1"]),
-        (("--worst", "2"), ["1.0", "1.2"]),
-        (("--best", "1", "--step", "1-2"), ["1.1"]),
-        (("--worst", "1", "--where", "acc == true"), ["1.1"]),
+        (("--worst", "2"), ["2.0", "2.2"]),
+        (("--worst", "3"), ["2.0", "2.2", "1.0"]),
+        (("--best", "3"), ["10.0", "10.2", "10.1"]),
+        (("--best", "1", "--step", "1-2"), ["2.1"]),
+        (("--worst", "1", "--where", "acc == true"), ["10.0"]),
+        (("--grep", r"response \d\.[13]$"), ["1.1", "1.3", "2.1", "2.3"]),
+        (("--where", "acc == false", "--index", "2", "--step", "1-10"), ["1.2", "2.2"]),
         (("--uid", "uid2p1"), ["2.2", "2.3"]),
         (("--where", "score > 0.5 and step < 10"), ["1.1", "1.3", "2.1", "2.3"]),
         (("--random", "12"), [f"{step}.{i}" for step in (1, 2, 10) for i in range(4)]),
@@ -49,12 +53,15 @@ def test_show(run, small_dump, options, shown):
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--step", "7"), 2, "has no step 7. It has: 1-2,10"),
+        (("--step", "7"), 3, "has no step 7. It has: 1-2,10"),
         (("--step", "x"), 2, '--step x: expected steps such as "7", "1-3,9" or "last"'),
         (("--step", "1", "--index", "4"), 2, "step 1 has 4 records"),
         (("--where", "score <"), 2, "found the end"),
         (("--worst", "1", "--best", "1"), 2, "exclude each other"),
-        (("--uid", "none"), 1, "no record is as asked for"),
+        (("--brief", "--full"), 2, "exclude each other"),
+        (("--seed", "1"), 2, "give --random N, too"),
+        (("--grep", "("), 2, "not a regular expression"),
+        (("--uid", "none"), 3, "no record is as asked for"),
     ],
 )
 def test_show_mistakes(run, small_dump, options, code, said):
@@ -268,7 +275,7 @@ def test_a_target_that_is_a_folder(run, small_dump, tmp_path):
 
 def test_printable():
     assert printable("a\tb\n\x1b[0m é 👩‍🚀") == "a\tb\n\\x1b[0m é 👩‍🚀"
-    assert printable("abcdef", 3) == "abc… (6 characters)"
+    assert printable("abcdef", 3) == "ab… (3 of 6 characters) …f"
     assert printable("\ud800") == "?"
     assert one_line("a\nbcdef", 5) == "a⏎bc…"
     assert [readable_size(size) for size in (1, 1500, 2_500_000)] == ["1 B", "1.5 kB", "2.5 MB"]
@@ -309,4 +316,4 @@ def test_a_limit_is_said(run, twelve_matches, monkeypatch):
 def test_unreadable_lines_are_said_if_nothing_matches(run, write_step):
     dump = write_step("1.jsonl", b'{"score": 1}\ngarbage\n')
     result = run("show", dump, "--where", "score > 5")
-    assert (result.exit_code, "1 unreadable line was skipped" in result.stderr) == (1, True)
+    assert (result.exit_code, "1 unreadable line was skipped" in result.stderr) == (3, True)

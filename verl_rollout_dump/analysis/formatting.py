@@ -20,16 +20,44 @@ _CONTROLS = re.compile(
 
 
 def printable(text: str, longest: int | None = LONGEST_SHOWN) -> str:
-    """Return a text that is safe to print: control characters become escapes, a long text is cut."""
-    shown = text if longest is None or len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
-    shown = _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
+    """Return a text that is safe to print: control characters become escapes, a long text loses its middle."""
+    return _escaped(text if longest is None or len(text) <= longest else _without_middle(text, longest))
+
+
+def _escaped(text: str) -> str:
+    """Return a text with escapes for control characters, as valid UTF-8."""
+    shown = _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
     return shown.encode("utf-8", "replace").decode("utf-8")
+
+
+def _without_middle(text: str, longest: int) -> str:
+    """Return the beginning and the end of a text, together `longest` characters, and how many are left out."""
+    tail = longest // 2
+    return f"{text[: longest - tail]}… ({len(text) - longest} of {len(text)} characters) …{text[len(text) - tail :]}"
 
 
 def one_line(text: str, longest: int) -> str:
     """Return the beginning of a text on one line, at most `longest` characters."""
-    shown = printable(text[: longest + 1], None).replace("\n", "⏎").replace("\t", " ")
+    shown = _on_one_line(text[: longest + 1])
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def head_and_tail(text: str, longest: int) -> str:
+    """Return the beginning and the end of a text on one line, at most `longest` characters.
+
+    An answer stands at the end of a response, and a question at the end of a prompt.
+    """
+    if len(text) <= longest and len(shown := _on_one_line(text)) <= longest:
+        return shown
+    tail = (longest - 1) // 2
+    head = longest - 1 - tail
+    end = _on_one_line(text[max(0, len(text) - tail) :])
+    return f"{_on_one_line(text[:head])[:head]}…{end[len(end) - tail :]}"
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text that is safe to print, with signs for line feeds."""
+    return _escaped(text).replace("\n", "⏎").replace("\t", " ")
 
 
 def json_text(value: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from verl_rollout_dump.analysis.selection import Selection
 from verl_rollout_dump.reader import Dump
 
 
@@ -45,6 +46,17 @@ def groups_of_step(dump: Dump, step: int) -> list[Group]:
         members[group].append(index)
     in_order = sorted(members, key=lambda indexes: indexes[0])
     return [Group(step, indexes, [_score_or_none(scores[index]) for index in indexes]) for indexes in in_order]
+
+
+def select_groups(groups: list[Group], selection: Selection) -> list[Group]:
+    """Return the groups that a selection chooses: its numbers count groups, whose scores are their means."""
+    if selection.is_ranked:
+        sign = 1.0 if selection.best is None else -1.0
+        ranked = sorted((sign * group.mean, place) for place, group in enumerate(groups) if group.mean is not None)
+        groups = [groups[place] for _, place in ranked[: selection.best or selection.worst]]
+    elif selection.random is not None:
+        groups = selection.sample(groups, selection.random)
+    return groups[: selection.limit]
 
 
 def _score_or_none(score: Any) -> float | None:

@@ -1,28 +1,38 @@
-"""Select the steps and records that a user asks for."""
+"""Select the steps and records that a user asks for. The same options mean the same records in every command.
+
+    select(dump, where="score < 0.2", step="last").to_pandas()
+
+`step`, `index`, `uid`, `grep` and `where` filter; of what passes `worst`, `best` or `random` choose some; `limit`
+bounds the result.
+"""
 
 from __future__ import annotations
 
-import heapq
-import math
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-import numpy as np
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from operator import itemgetter
+from typing import TypeVar
 
 from verl_rollout_dump.analysis.known_fields import require_fields
+from verl_rollout_dump.analysis.ranking import best_first, best_of_rows
 from verl_rollout_dump.analysis.where import Condition, parse_where
-from verl_rollout_dump.reader import Dump, DumpReadError, Record, Row
+from verl_rollout_dump.reader import Dump, DumpReadError, NothingFoundError, Record, Row
 from verl_rollout_dump.storage.steps import format_steps, parse_steps
 
 _LAST = "last"
-_Ranked = tuple[float, int, int]  # sort key, step, index
+_CHOICES = ("index", "worst", "best", "random")
+_Matches = Callable[[Row], bool]
+_Value = TypeVar("_Value")
 
 
 def select_steps(dump: Dump, text: str | None) -> list[int]:
     """Return the steps that a text such as "7", "1-3,9" or "last" names; all steps for None.
 
-    Raises `DumpReadError` if the text is not of this form or names no step of the dump.
+    Raises `DumpReadError` if the text is not of this form, `NothingFoundError` if it names no step of the dump.
     """
     steps = dump.steps
     if text is None or not steps:
@@ -35,7 +45,7 @@ def select_steps(dump: Dump, text: str | None) -> list[int]:
         raise DumpReadError(f'--step {text}: expected steps such as "7", "1-3,9" or "last"') from error
     found = [step for step in steps if step in wanted]
     if not found:
-        raise DumpReadError(f"{dump.path} has no step {text}. It has: {format_steps(steps)}")
+        raise NothingFoundError(f"{dump.path} has no step {text}. It has: {format_steps(steps)}")
     return found
 
 
@@ -58,69 +68,134 @@ def with_step(row: Row) -> Record:
 
 @dataclass(frozen=True)
 class Selection:
-    """The records that a user asks for. None: no restriction of this kind."""
+    """The records that a user asks for. None: no restriction of this kind.
 
-    steps: list[int]
-    index: int | None = None
-    uid: str | None = None
+    Raises `DumpReadError` if two of `index`, `worst`, `best` and `random` are given, or `seed` without `random`.
+    """
+
+    step: str | None = None  # see `select_steps`; with `index` the default is the last one
+    index: int | None = None  # of the record in its step
+    uid: str | None = None  # how the uid begins
+    grep: str | None = None  # a regular expression, found in the prompt or the response
+    where: str | None = None
     worst: int | None = None
     best: int | None = None
     random: int | None = None
-    where: str | None = None
+    seed: int | None = None  # of `random`: the same seed gives the same records
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if sum(getattr(self, name) is not None for name in _CHOICES) > 1:
+            raise DumpReadError("--index, --worst, --best and --random exclude each other; give one of them")
+        if self.seed is not None and self.random is None:
+            raise DumpReadError("--seed is of --random; give --random N, too")
+
+    @property
+    def filters(self) -> Selection:
+        """The same filters without a choice among what passes, and without a limit."""
+        return replace(self, worst=None, best=None, random=None, seed=None, limit=None)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether some records of the selected steps are not selected, whatever their scores."""
+        return self._has_conditions or self.index is not None
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether records are selected by their scores."""
+        return self.worst is not None or self.best is not None
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether a number of records was asked for, other than by `limit`."""
+        return self.is_ranked or self.random is not None
+
+    def steps(self, dump: Dump) -> list[int]:
+        """Return the selected steps. Raises `DumpReadError`, `NothingFoundError`."""
+        is_last = self.step is None and self.index is not None
+        return select_steps(dump, _LAST if is_last else self.step)
 
     def rows(self, dump: Dump) -> Iterator[Row]:
-        """Yield the records in the order asked for. Raises `DumpReadError`, `WhereError`."""
+        """Yield the records: ranked ones by score, others as they stand. Raises `DumpReadError`, `WhereError`."""
+        return islice(self._chosen(dump), self.limit)
+
+    def matches(self, dump: Dump) -> _Matches:
+        """Return whether a record passes `uid`, `grep` and `where`, as a function. Raises `WhereError`."""
+        holds = condition_of(dump, self.where)
+        search = _search_of(self.grep)
+        fields, uid = dump.fields, self.uid
+
+        def passes(row: Row) -> bool:
+            if uid is not None and not _begins_with(fields.value(row.record, "uid"), uid):
+                return False
+            if search is not None and not any(search(fields.text(row.record, role)) for role in _SEARCHED):
+                return False
+            return holds(with_step(row))
+
+        return passes
+
+    @property
+    def _has_conditions(self) -> bool:
+        return not self.uid is self.grep is self.where is None
+
+    def _chosen(self, dump: Dump) -> Iterator[Row]:
         if self.index is not None:
-            return (self._row(dump, step, self.index) for step in self.steps)
-        if self.worst is not None:
-            return self._by_score(dump, self.worst, 1.0)
-        if self.best is not None:
-            return self._by_score(dump, self.best, -1.0)
-        if self.random is not None:
-            return iter(self._sample(dump, self.random))
-        return self._matching(dump)
+            return self._by_index(dump, self.index)
+        if self.is_ranked:
+            return self._by_score(dump)
+        matching = self._matching(dump)
+        return matching if self.random is None else iter(self.sample(matching, self.random))
 
     def _matching(self, dump: Dump) -> Iterator[Row]:
-        holds = condition_of(dump, self.where)
-        for row in dump.rows(self.steps):
-            if self._has_uid(dump, row) and holds(with_step(row)):
-                yield row
+        rows = dump.rows(self.steps(dump))
+        return filter(self.matches(dump), rows) if self._has_conditions else rows
 
-    def _has_uid(self, dump: Dump, row: Row) -> bool:
-        if self.uid is None:
-            return True
-        found = dump.fields.value(row.record, "uid")
-        return found is not None and str(found).startswith(self.uid)
+    def _by_index(self, dump: Dump, index: int) -> Iterator[Row]:
+        passes = self.matches(dump)
+        return filter(passes, (_row(dump, step, index) for step in self.steps(dump)))
 
-    def _row(self, dump: Dump, step: int, index: int) -> Row:
-        return Row(step, index, dump.place(step, index).path, 0, dump.raw_record(step, index))
+    def _by_score(self, dump: Dump) -> Iterator[Row]:
+        sign = 1.0 if self.best is None else -1.0
+        count = self.worst if self.best is None else self.best
+        if self._has_conditions:
+            ranked = best_of_rows(dump, self._matching(dump), sign)
+        else:
+            ranked = best_first(dump, self.steps(dump), sign)
+        return (_row(dump, step, index) for step, index in islice(ranked, count))
 
-    def _by_score(self, dump: Dump, count: int, sign: float) -> Iterator[Row]:
-        is_filtered = self.where is not None or self.uid is not None
-        places = self._matching_places(dump, sign) if is_filtered else self._first_places(dump, count, sign)
-        for _, step, index in heapq.nsmallest(count, places):
-            yield self._row(dump, step, index)
+    @cached_property
+    def _seed(self) -> int:
+        """The seed; without one a new one, which stays the same for this selection."""
+        return random.randrange(2**32) if self.seed is None else self.seed
 
-    def _first_places(self, dump: Dump, count: int, sign: float) -> Iterator[_Ranked]:
-        """Yield the first `count` records by score, from the index."""
-        columns = dump.columns("score", "step", "index")
-        keys, steps, indexes = sign * columns["score"], columns["step"], columns["index"]
-        wanted = np.flatnonzero(np.isfinite(keys) & np.isin(steps, self.steps))
-        first = wanted[np.lexsort((indexes[wanted], steps[wanted], keys[wanted]))[:count]]
-        return zip(keys[first].tolist(), steps[first].tolist(), indexes[first].tolist(), strict=True)
-
-    def _matching_places(self, dump: Dump, sign: float) -> Iterator[_Ranked]:
-        """Yield the records that pass the filters and have a finite score."""
-        for row in self._matching(dump):
-            score = dump.fields.score_of(row.record)
-            if score is not None and math.isfinite(score):
-                yield sign * score, row.step, row.index
-
-    def _sample(self, dump: Dump, count: int) -> list[Row]:
-        kept: list[Row] = []
-        for seen, row in enumerate(self._matching(dump)):
+    def sample(self, values: Iterable[_Value], count: int) -> list[_Value]:
+        """Return `count` of some values by chance, in their order. The same seed gives the same places."""
+        chance = random.Random(self._seed)
+        kept: list[tuple[int, _Value]] = []
+        for seen, value in enumerate(values):
             if len(kept) < count:
-                kept.append(row)
-            elif (place := random.randint(0, seen)) < count:
-                kept[place] = row
-        return sorted(kept, key=lambda row: (row.step, row.index))
+                kept.append((seen, value))
+            elif (place := chance.randint(0, seen)) < count:
+                kept[place] = seen, value
+        return [value for _, value in sorted(kept, key=itemgetter(0))]
+
+
+EVERYTHING = Selection()
+_SEARCHED = ("prompt", "response")
+
+
+def _row(dump: Dump, step: int, index: int) -> Row:
+    place = dump.place(step, index)
+    return Row(step, index, place.path, 0, dump.raw_record(step, index), place.length)
+
+
+def _begins_with(uid: object, beginning: str) -> bool:
+    return uid is not None and str(uid).startswith(beginning)
+
+
+def _search_of(pattern: str | None) -> Callable[[str], object] | None:
+    """Return the search for a regular expression. Raises `DumpReadError` if it is not one."""
+    try:
+        return None if pattern is None else re.compile(pattern).search
+    except re.error as error:
+        raise DumpReadError(f"--grep {pattern}: not a regular expression: {error}") from error

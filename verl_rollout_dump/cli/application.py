@@ -10,11 +10,12 @@ from typer.core import TyperGroup
 
 from verl_rollout_dump.analysis.where import WhereError
 from verl_rollout_dump.cli.commands import COMMANDS
-from verl_rollout_dump.cli.field_options import with_field_options
-from verl_rollout_dump.reader import DumpReadError, MissingPackageError
+from verl_rollout_dump.cli.exit_codes import INTERRUPTED, MISTAKE, NOTHING_FOUND, epilog
+from verl_rollout_dump.cli.option_groups import with_option_groups
+from verl_rollout_dump.reader import DumpReadError, MissingPackageError, NothingFoundError
 from verl_rollout_dump.version import __version__
 
-# Mistakes that a user can correct. They are reported in one message; the exit code is 2.
+# Mistakes that a user can correct. They are reported in one message.
 _USERS_MISTAKES = (DumpReadError, MissingPackageError, WhereError, OSError)
 
 
@@ -27,15 +28,21 @@ class _FriendlyErrors(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:  # `| head` has read enough
             raise
+        except KeyboardInterrupt as error:
+            raise typer.Exit(INTERRUPTED) from error
+        except NothingFoundError as error:
+            typer.echo(f"verl-rollout-dump: {error}", err=True)
+            raise typer.Exit(NOTHING_FOUND) from error
         except _USERS_MISTAKES as error:
             typer.echo(f"verl-rollout-dump: {error}", err=True)
-            raise typer.Exit(2) from error
+            raise typer.Exit(MISTAKE) from error
 
 
 app = typer.Typer(
     cls=_FriendlyErrors,
     help="Read the rollout dumps of a training: verl_rollout_dump's, verl's own, and other JSONL or Parquet rollouts.",
     no_args_is_help=True,
+    epilog=epilog(),
     rich_markup_mode="markdown",
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -60,7 +67,7 @@ def _common_options(
 
 
 for command in COMMANDS:
-    function = with_field_options(command.function)
+    function = with_option_groups(command.function)
     needs_arguments = any(p.default is p.empty for p in inspect.signature(function).parameters.values())
     register = app.command(
         command.name,

@@ -15,9 +15,5 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts ins
 Steps = Annotated[
     str | None, typer.Option("--step", "-s", metavar="STEPS", help='One step or several: "7", "1-3,9", "last".')
 ]
-Where = Annotated[
-    str | None,
-    typer.Option(metavar="EXPRESSION", help="Only records for which this holds: 'score < 0.2 and acc == false'."),
-]
 Workers = Annotated[int, typer.Option(min=1, help="Processes that read a large dump.")]
 WORKERS = min(4, os.cpu_count() or 1)

@@ -11,6 +11,7 @@ from rich.text import Text
 from verl_rollout_dump.analysis.check import ERROR, Finding, check_dump
 from verl_rollout_dump.analysis.formatting import printable
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Workers
+from verl_rollout_dump.cli.exit_codes import WRONG
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import open_dump
@@ -30,7 +31,8 @@ def check(
     different keys and types, numbers and tensors that became text, and values that could not be written. Compares
     the files with run.json.
 
-    Exit code 0: no errors (with --strict: no warnings either). 1: errors were found. 2: there is no dump to check.
+    Exit code 0: no errors (with --strict: no warnings either). 1: errors were found. 2: there is no dump
+    to check.
 
     Examples:
 
@@ -46,7 +48,7 @@ def check(
     else:
         _print_findings(findings, len(errors), len(dump.files))
     if errors or (strict and findings):
-        raise typer.Exit(1)
+        raise typer.Exit(WRONG)
 
 
 def _print_findings(findings: list[Finding], errors: int, files: int) -> None:

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from verl_rollout_dump.analysis.convert import FORMATS, convert_dump
+from verl_rollout_dump.analysis.selection import EVERYTHING, Selection
 from verl_rollout_dump.cli.arguments import AsJson, Directory
-from verl_rollout_dump.cli.opening import opened_dump
+from verl_rollout_dump.cli.opening import opened_selection
 from verl_rollout_dump.cli.output import console, print_json
-from verl_rollout_dump.reader import DumpReadError
+from verl_rollout_dump.reader import DumpReadError, FieldNames
+from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 
 def convert(
@@ -22,7 +24,9 @@ def convert(
     to: Annotated[
         str | None, typer.Option("--to", metavar="FORM", help=f"{', '.join(FORMATS)}; default: by the name of FILE.")
     ] = None,
+    selection: Selection = EVERYTHING,
     as_json: AsJson = False,
+    fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """Write a dump as Parquet, CSV, Arrow, one JSONL file, or a folder for datasets.load_from_disk.
 
@@ -32,11 +36,12 @@ def convert(
 
     - `verl-rollout-dump convert DIR -o rollouts.parquet`
     - `verl-rollout-dump convert DIR -o rollouts --to datasets`
+    - `verl-rollout-dump convert DIR -o sample.csv --where 'score < 0.5' --random 1000 --seed 1`
     """
     form = to or output.suffix.lstrip(".")
     if form not in FORMATS:
         raise DumpReadError(f"unknown form {form!r}. Say one with --to: {', '.join(FORMATS)}")
-    with opened_dump(directory) as dump:
+    with opened_selection(directory, fields, selection) as dump:
         converted = convert_dump(dump, output, form)
     if as_json:
         print_json({"file": str(output), **converted._asdict()})

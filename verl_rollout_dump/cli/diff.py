@@ -8,23 +8,32 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from verl_rollout_dump.analysis.diff import KEYS, PromptChange, StepScores, prompt_changes, scored_records, step_scores
-from verl_rollout_dump.analysis.formatting import figure, one_line, printable
+from verl_rollout_dump.analysis.formatting import figure, printable
+from verl_rollout_dump.analysis.labels import PromptLabels
 from verl_rollout_dump.analysis.selection import select_steps
 from verl_rollout_dump.analysis.stats import why_no_scores
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory
 from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.cli.tables import Cell, TableColumn, print_table, text_column
 from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 _STEPS_SHOWN = 40
 _STYLES = {"delete": "red strike", "insert": "green"}
 _WORDS_COMPARED = 2000
+_COLUMNS = (
+    TableColumn("B - A"),
+    TableColumn("A", expendable=2),
+    TableColumn("B", expendable=2),
+    TableColumn("rollouts", expendable=3),
+    TableColumn("best at (step, index)", expendable=1),
+    text_column("prompt", narrowest=24),
+)
 
 
 def diff(
@@ -63,7 +72,7 @@ def diff(
         if as_json:
             print_json(_as_json_value(before, after, steps, changes, count))
             return
-        _print_step_scores(steps[-_STEPS_SHOWN:], console())
+        _print_step_scores(steps[-_STEPS_SHOWN:])
         _print_changes(before, after, changes, count, console())
         if texts:
             _print_texts(before, after, changes, count, console())
@@ -77,14 +86,14 @@ def _prepare(dump: Dump) -> None:
         raise DumpReadError(f"{dump.path}: {why}")
 
 
-def _print_step_scores(steps: list[StepScores], out: Console) -> None:
+def _print_step_scores(steps: list[StepScores]) -> None:
     """Print the scores of both dumps side by side."""
     if not steps:
         return
-    table = Table("step", "score A", "score B", "B - A")
-    for step in steps:
-        table.add_row(str(step.step), figure(step.before), figure(step.after), _signed(step.change))
-    out.print(table)
+    rows: list[list[Cell]] = [
+        [str(step.step), figure(step.before), figure(step.after), _signed(step.change)] for step in steps
+    ]
+    print_table([TableColumn(heading) for heading in ("step", "score A", "score B", "B - A")], rows)
 
 
 def _signed(change: float | None) -> Text:
@@ -111,17 +120,24 @@ def _print_changes(before: Dump, after: Dump, changes: list[PromptChange], count
     out.print(f"{len(changes)} prompts in both: {worse} worse, {better} better, {len(changes) - worse - better} equal")
     for title, shown in _shown_changes(changes, count):
         if shown:
-            table = Table("B - A", "A", "B", "rollouts", "best at (step, index)", "prompt", title=title)
-            for change in shown:
-                table.add_row(
-                    _signed(change.change),
-                    figure(change.before),
-                    figure(change.after),
-                    f"{change.rollouts_before} / {change.rollouts_after}",
-                    f"{change.place_before} / {change.place_after}",
-                    Text(one_line(after.fields.text(after.raw_record(*change.place_after), "prompt"), 120)),
-                )
-            out.print(table)
+            print_table(_COLUMNS, _change_rows(after, shown), title)
+
+
+def _change_rows(after: Dump, shown: list[PromptChange]) -> list[list[Cell]]:
+    """Return the rows of some prompts."""
+    prompts = [after.fields.text(after.raw_record(*change.place_after), "prompt") for change in shown]
+    labels = PromptLabels(prompts)
+    return [
+        [
+            _signed(change.change),
+            figure(change.before),
+            figure(change.after),
+            f"{change.rollouts_before} / {change.rollouts_after}",
+            f"{change.place_before} / {change.place_after}",
+            Text(labels.label(prompt, 120)),
+        ]
+        for change, prompt in zip(shown, prompts, strict=True)
+    ]
 
 
 def _print_texts(before: Dump, after: Dump, changes: list[PromptChange], count: int, out: Console) -> None:

@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 from verl_rollout_dump.cli.arguments import AsJson
+from verl_rollout_dump.cli.exit_codes import DONE, WRONG
 from verl_rollout_dump.cli.output import console, print_json
 
 _SIGNS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "wrong": ("WRONG", "bold red")}
@@ -50,4 +51,4 @@ def doctor(
     is_wrong = any(check.outcome == "wrong" for check in checks)
     if as_json:
         print_json({"ok": not is_wrong, "checks": [vars(check) for check in checks]})
-    raise typer.Exit(int(is_wrong))
+    raise typer.Exit(WRONG if is_wrong else DONE)

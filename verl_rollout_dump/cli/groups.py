@@ -5,32 +5,43 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from verl_rollout_dump.analysis.formatting import figure, one_line
-from verl_rollout_dump.analysis.groups import Group, groups_of_step
-from verl_rollout_dump.analysis.selection import select_steps
+from verl_rollout_dump.analysis.formatting import figure
+from verl_rollout_dump.analysis.groups import Group, groups_of_step, select_groups
+from verl_rollout_dump.analysis.labels import PromptLabels
+from verl_rollout_dump.analysis.selection import Selection
 from verl_rollout_dump.analysis.stats import why_no_scores
-from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps
-from verl_rollout_dump.cli.opening import opened_dump
+from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory
+from verl_rollout_dump.cli.opening import opened_selection
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.cli.tables import Cell, TableColumn, print_table, text_column
 from verl_rollout_dump.reader import Dump, FieldNames
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 _SCORES_SHOWN = 16
+_COLUMNS = (
+    TableColumn("step"),
+    TableColumn("index"),
+    TableColumn("mean", expendable=1),
+    text_column("scores", narrowest=8),
+    text_column("prompt"),
+)
+_DEFAULT = Selection(step="last", limit=50)
 
 
 def groups(
     directory: Directory,
-    step: Steps = "last",
+    selection: Selection = _DEFAULT,
     no_signal: Annotated[bool, typer.Option("--no-signal", help="Only groups whose scores are all equal.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The largest number of groups to list.")] = 50,
     as_json: AsJson = False,
     fields: FieldNames = DEFAULT_FIELDS,
 ) -> None:
     """List the groups of a step: the rollouts of one prompt with their scores.
+
+    Groups are formed of the records that --where and the like select. --worst, --best, --random and --limit count
+    groups; the score of a group is its mean.
 
     A group whose scores are all equal gives GRPO no gradient. Rollouts form a group by their uid if several share
     one, otherwise by their prompt.
@@ -39,26 +50,33 @@ def groups(
 
     - `verl-rollout-dump groups DIR`
     - `verl-rollout-dump groups DIR --step 7 --no-signal`
+    - `verl-rollout-dump groups DIR --step 1-10 --worst 5`
     """
-    with opened_dump(directory, fields) as dump:
-        steps = select_steps(dump, step)
+    with opened_selection(directory, fields, selection.filters) as dump:
+        steps = selection.steps(dump)
         with progress_bar("indexing", dump.size) as advance:
             if len(steps) > 1:
                 dump.make_index(WORKERS, advance)
         found = [group for number in steps for group in groups_of_step(dump, number) if len(group.indexes) > 1]
-        shown = [group for group in found if group.has_signal is False or not no_signal]
+        matching = [group for group in found if group.has_signal is False or not no_signal]
+        shown = select_groups(matching, selection)
         if as_json:
-            print_json([{**group.as_json(), "prompt": _prompt_of(dump, group)} for group in shown[:limit]])
+            print_json([{**group.as_json(), "prompt": _prompt_of(dump, group)} for group in shown])
             return
-        _print_groups(dump, shown[:limit])
-        silent = sum(group.has_signal is False for group in found)
-        undecided = sum(group.has_signal is None for group in found)
-        null = f", {undecided} with null scores" if undecided else ""
-        why = why_no_scores(dump) if undecided == len(found) and found else None
-        if why:
-            console().print(Text(f"{len(found)} groups; {why}"), soft_wrap=True)
-            return
-        console().print(f"{len(found)} groups, {silent} without signal{null}; {len(shown[:limit])} shown")
+        _print_groups(dump, shown)
+        _print_totals(dump, found, len(shown))
+
+
+def _print_totals(dump: Dump, found: list[Group], shown: int) -> None:
+    """Print how many groups there are, and how many have no signal."""
+    silent = sum(group.has_signal is False for group in found)
+    undecided = sum(group.has_signal is None for group in found)
+    null = f", {undecided} with null scores" if undecided else ""
+    why = why_no_scores(dump) if undecided == len(found) and found else None
+    if why:
+        console().print(Text(f"{len(found)} groups; {why}"), soft_wrap=True)
+        return
+    console().print(f"{len(found)} groups, {silent} without signal{null}; {shown} shown")
 
 
 def _prompt_of(dump: Dump, group: Group) -> str:
@@ -68,13 +86,13 @@ def _prompt_of(dump: Dump, group: Group) -> str:
 
 def _print_groups(dump: Dump, shown: list[Group]) -> None:
     """Print one row per group."""
-    table = Table("step", "index", "mean", "scores", "prompt")
-    for group in shown:
+    rows: list[list[Cell]] = []
+    prompts = [_prompt_of(dump, group) for group in shown]
+    labels = PromptLabels(prompts)
+    for group, prompt in zip(shown, prompts, strict=True):
         scores = " ".join("-" if score is None else f"{score:.3g}" for score in group.scores[:_SCORES_SHOWN])
         more = " …" if len(group.scores) > _SCORES_SHOWN else ""
-        prompt = Text(one_line(_prompt_of(dump, group), 100))
         style = "yellow" if group.has_signal is False else ""
-        table.add_row(
-            str(group.step), str(group.indexes[0]), figure(group.mean), Text(scores + more, style=style), prompt
-        )
-    console().print(table)
+        place = [str(group.step), str(group.indexes[0]), figure(group.mean)]
+        rows.append([*place, Text(scores + more, style=style), Text(labels.label(prompt, 100))])
+    print_table(_COLUMNS, rows)

@@ -6,19 +6,30 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from verl_rollout_dump.analysis.diff import mean_scores
-from verl_rollout_dump.analysis.formatting import figure, one_line, readable_size, sparkline
+from verl_rollout_dump.analysis.formatting import figure, one_line, printable, readable_size, sparkline
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson
 from verl_rollout_dump.cli.opening import opened_dump
-from verl_rollout_dump.cli.output import console, print_json
+from verl_rollout_dump.cli.output import print_json
 from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.cli.tables import Cell, TableColumn, print_table, text_column
 from verl_rollout_dump.reader import Dump, DumpReadError, EmptyDumpError
-from verl_rollout_dump.reader.discovery import differing, find_dumps, overrides_of
+from verl_rollout_dump.reader.discovery import differing, find_dumps, overrides_of, short_overrides
 from verl_rollout_dump.storage.run_state import end_of_run
 from verl_rollout_dump.storage.steps import format_steps
+
+_COLUMNS = (
+    text_column("dump"),
+    TableColumn("steps", expendable=1, justify="left"),
+    TableColumn("records", expendable=4),
+    TableColumn("size", expendable=5),
+    text_column("state", expendable=2),
+    TableColumn("last score"),
+    TableColumn("score", expendable=3, justify="left"),
+    text_column("overrides", narrowest=24),
+)
 
 
 def ls(
@@ -81,21 +92,20 @@ def _state_of(dump: Dump) -> str:
 
 def _print_table(rows: list[dict[str, Any]], root: Path) -> None:
     """Print one row per dump."""
-    table = Table()
-    headings = ("dump", "steps", "records", "size", "state", "last score", "score", "overrides")
-    for heading in headings:
-        table.add_column(heading, justify="right" if heading in ("records", "size", "last score") else "left")
-    for row in rows:
-        path = Path(row["path"])
-        name = str(path.relative_to(root)) if path != root else str(path)
-        table.add_row(
-            Text(one_line(name, 60)),
-            one_line(row["steps"], 24),
-            str(row["records"]),
-            readable_size(row["bytes"]),
-            one_line(row["state"], 120),
-            figure(row["score"]),
-            sparkline(row["scores"], 20),
-            Text(one_line(" ".join(row["overrides"]), 80)),
-        )
-    console().print(table)
+    overrides = short_overrides([row["overrides"] for row in rows])
+    print_table(_COLUMNS, [_cells(row, root, own) for row, own in zip(rows, overrides, strict=True)])
+
+
+def _cells(row: dict[str, Any], root: Path, overrides: list[str]) -> list[Cell]:
+    """Return the cells of a row."""
+    path = Path(row["path"])
+    return [
+        Text(printable(str(path.relative_to(root)) if path != root else str(path))),
+        one_line(row["steps"], 24),
+        str(row["records"]),
+        readable_size(row["bytes"]),
+        one_line(row["state"], 120),
+        figure(row["score"]),
+        sparkline(row["scores"], 20),
+        Text(printable(" ".join(overrides), None)),
+    ]

@@ -9,7 +9,9 @@ from pathlib import Path
 import typer
 
 from verl_rollout_dump.analysis.known_fields import require_chosen_fields
-from verl_rollout_dump.reader import Dump, FieldNames, open_dump
+from verl_rollout_dump.analysis.selected_dump import SelectedDump
+from verl_rollout_dump.analysis.selection import EVERYTHING, Selection
+from verl_rollout_dump.reader import Dump, FieldNames, NothingFoundError, open_dump
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 
@@ -26,6 +28,22 @@ def opened_dump(directory: Path, fields: FieldNames = DEFAULT_FIELDS) -> Iterato
         finally:
             report_removed(dump.removed_files)
             report_unreadable(directory, dump.unreadable_lines)
+
+
+@contextmanager
+def opened_selection(directory: Path, fields: FieldNames, selection: Selection) -> Iterator[Dump]:
+    """Open the selected records of a dump, or the dump itself if nothing restricts it; see `opened_dump`.
+
+    Raises `NothingFoundError` if no record is selected.
+    """
+    with opened_dump(directory, fields) as dump:
+        if selection == EVERYTHING:
+            yield dump
+            return
+        with SelectedDump(dump, selection) as selected:
+            if next(selected.rows(), None) is None:
+                raise NothingFoundError("no record is as asked for")
+            yield selected
 
 
 def report_removed(paths: Sequence[Path]) -> None:

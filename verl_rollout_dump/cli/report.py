@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from verl_rollout_dump.analysis.formatting import readable_size
+from verl_rollout_dump.analysis.selection import EVERYTHING, Selection
 from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Workers
-from verl_rollout_dump.cli.opening import opened_dump
+from verl_rollout_dump.cli.opening import opened_selection
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
 from verl_rollout_dump.reader import FieldNames
@@ -19,6 +20,7 @@ from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 def report(
     directory: Directory,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")],
+    selection: Selection = EVERYTHING,
     as_json: AsJson = False,
     workers: Workers = WORKERS,
     fields: FieldNames = DEFAULT_FIELDS,
@@ -33,7 +35,7 @@ def report(
     """
     from verl_rollout_dump.html_report import write_report
 
-    with opened_dump(directory, fields) as dump, progress_bar("reading", 2 * dump.size) as advance:
+    with opened_selection(directory, fields, selection) as dump, progress_bar("reading", 2 * dump.size) as advance:
         write_report(dump, output, workers, advance)
     size = output.stat().st_size
     if as_json:

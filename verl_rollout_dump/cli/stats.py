@@ -18,10 +18,12 @@ from verl_rollout_dump.cli.arguments import WORKERS, AsJson, Directory, Steps, W
 from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.progress import progress_bar
+from verl_rollout_dump.cli.tables import TableColumn, print_table
 from verl_rollout_dump.reader import FieldNames
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 
 _STEPS_SHOWN = 40
+_NAME_WIDTH, _CURVE_WIDTH, _PADDING = 30, 40, 6  # characters
 
 
 def stats(
@@ -68,13 +70,9 @@ def _print_csv(found: list[StepStats]) -> None:
 
 def _print_steps(found: list[StepStats], out: Console) -> None:
     """Print one row per step."""
-    table = Table()
     columns = shown_columns(found)
-    for column in columns:
-        table.add_column(column.heading, justify="right")
-    for figures in found:
-        table.add_row(*(column.text(figures) for column in columns))
-    out.print(table)
+    headings = [TableColumn(column.heading, expendable=column.expendable) for column in columns]
+    print_table(headings, [[column.text(figures) for column in columns] for figures in found])
     for role, why in unknown_figures(found).items():
         out.print(Text(f"{role} is blank: {why}"), soft_wrap=True)
 
@@ -86,9 +84,11 @@ def _print_curves(found: list[StepStats], out: Console) -> None:
     }
     for name in dict.fromkeys(name for figures in found for name in figures.extras):
         curves[name] = [figures.extras[name].mean if name in figures.extras else None for figures in found]
+    known = {name: [value for value in values if value is not None] for name, values in curves.items()}
+    changes = {name: f"{some[0]:.4g} → {some[-1]:.4g}" for name, some in known.items() if some}
+    room = out.width - max(map(len, changes.values()), default=0) - _PADDING
     table = Table(box=None, show_header=False)
-    for name, values in curves.items():
-        known = [value for value in values if value is not None]
-        if known:
-            table.add_row(Text(one_line(name, 30)), sparkline(values), f"{known[0]:.4g} → {known[-1]:.4g}")
+    for name, change in changes.items():
+        curve = sparkline(curves[name], max(1, min(_CURVE_WIDTH, room // 2)))
+        table.add_row(Text(one_line(name, max(1, min(_NAME_WIDTH, room // 2)))), curve, Text(change, no_wrap=True))
     out.print(table)

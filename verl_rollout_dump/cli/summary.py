@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from verl_rollout_dump.analysis.diff import mean_scores
@@ -16,12 +15,19 @@ from verl_rollout_dump.cli.arguments import AsJson, Directory
 from verl_rollout_dump.cli.opening import opened_dump
 from verl_rollout_dump.cli.output import console, print_json
 from verl_rollout_dump.cli.records import record_panel
+from verl_rollout_dump.cli.tables import Cell, TableColumn, print_table, text_column
 from verl_rollout_dump.reader import Dump, DumpReadError, FieldNames, Row, step_files
 from verl_rollout_dump.reader.field_names import DEFAULT_FIELDS
 from verl_rollout_dump.reader.parallel import size_of
 from verl_rollout_dump.storage.run_state import end_of_run
 
 _STEPS_SHOWN = 40
+_COLUMNS = (
+    *map(TableColumn, ("step", "records")),
+    TableColumn("mean score"),
+    TableColumn("size", 1),
+    text_column("file"),
+)
 
 
 def summary(directory: Directory, as_json: AsJson = False, fields: FieldNames = DEFAULT_FIELDS) -> None:
@@ -58,15 +64,18 @@ def _step_rows(dump: Dump) -> list[dict[str, Any]]:
 def _print_summary(dump: Dump, out: Console) -> None:
     """Print files, records per step, mean score per step and one record. Raises `DumpReadError`."""
     rows = _step_rows(dump)
-    table = Table(title=Text(str(dump.path.absolute())), title_justify="left")
-    for heading in ("step", "records", "mean score", "size", "file"):
-        table.add_column(heading, justify="left" if heading == "file" else "right")
-    for row in rows[-_STEPS_SHOWN:]:
-        score = figure(row["score"]) or "none"
-        table.add_row(
-            str(row["step"]), str(row["records"]), score, readable_size(row["bytes"]), Text(Path(row["file"]).name)
-        )
-    out.print(table)
+    cells: list[list[Cell]] = [
+        [
+            str(row["step"]),
+            str(row["records"]),
+            figure(row["score"]) or "none",
+            readable_size(row["bytes"]),
+            Text(Path(row["file"]).name),
+        ]
+        for row in rows[-_STEPS_SHOWN:]
+    ]
+    out.print(Text(str(dump.path.absolute())), soft_wrap=True)
+    print_table(_COLUMNS, cells)
     _print_state(dump, out)
     out.print(record_panel(_best_of_last_step(dump), LONGEST_SHOWN, dump.fields))
     where = dump.path.absolute()

@@ -47,6 +47,8 @@ def tail(
     - `verl-rollout-dump tail -f DIR --examples 1`
     - `verl-rollout-dump tail -f DIR --json | jq .score.mean`
     """
+    if follow and not directory.exists():
+        typer.echo(f"verl-rollout-dump: {directory} does not exist yet; waiting for it (Ctrl-C ends)", err=True)
     is_reported = False
     for files in written_steps(directory, lines, seconds if follow else None):
         found = collect_files(files, fields)

@@ -120,8 +120,8 @@ def _examples(source: _ReportSource) -> Iterator[str]:
     if "score" in unknown_figures(source.stats):
         return
     for title, selection in (
-        ("Worst", Selection([last], worst=_EXAMPLES)),
-        ("Best", Selection([last], best=_EXAMPLES)),
+        ("Worst", Selection(str(last), worst=_EXAMPLES)),
+        ("Best", Selection(str(last), best=_EXAMPLES)),
     ):
         yield heading(f"{title} of step {last}")
         for row in selection.rows(source.dump):

@@ -12,7 +12,13 @@ for row in follow("outputs/rollouts"): ...    # while a training writes it
 """
 
 from verl_rollout_dump.reader.dump import Dump, Place, open_dump
-from verl_rollout_dump.reader.errors import DumpReadError, EmptyDumpError, MissingPackageError, Problem
+from verl_rollout_dump.reader.errors import (
+    DumpReadError,
+    EmptyDumpError,
+    MissingPackageError,
+    NothingFoundError,
+    Problem,
+)
 from verl_rollout_dump.reader.field_names import FieldNames
 from verl_rollout_dump.reader.files import DumpFile, dump_files, read_run_record, step_files
 from verl_rollout_dump.reader.follower import Follower, follow
@@ -27,6 +33,7 @@ __all__ = [
     "FieldNames",
     "Follower",
     "MissingPackageError",
+    "NothingFoundError",
     "Place",
     "Problem",
     "Record",

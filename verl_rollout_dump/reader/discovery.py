@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from verl_rollout_dump.reader.errors import DumpReadError
@@ -17,6 +19,8 @@ from verl_rollout_dump.storage.step_files import (
 )
 
 _DEEPEST = 6
+_LONG_VALUE = 24  # characters
+_KEY_PARTS = 2  # that are kept of a key at least, such as optim.lr
 _IGNORED_FOLDERS = (SUPERSEDED_FOLDER, SHARDS_FOLDER, "node_modules", "__pycache__")
 _OVERRIDES = Path(".hydra") / "overrides.yaml"
 
@@ -72,3 +76,44 @@ def differing(overrides: list[list[str]]) -> list[list[str]]:
     """Return, for each job, the overrides that the jobs do not share."""
     shared = set(overrides[0]).intersection(*overrides[1:]) if overrides else set()
     return [[override for override in job if override not in shared] for job in overrides]
+
+
+def short_overrides(overrides: list[list[str]]) -> list[list[str]]:
+    """Return the differing overrides of each job with short keys: the last parts that tell one key from the others.
+
+    Values stay whole; of long ones the folders that all jobs share become `…/`.
+    """
+    pairs = [[override.partition("=")[::2] for override in job] for job in overrides]
+    keys = _short_keys({key for job in pairs for key, _ in job})
+    values: dict[str, list[str]] = {}
+    for job in pairs:
+        for key, value in job:
+            values.setdefault(key, []).append(value)
+    shared = {key: _shared_folders(some) for key, some in values.items()}
+    return [[_short_override(keys[key], value, shared[key]) for key, value in job] for job in pairs]
+
+
+def _short_override(key: str, value: str, shared: str) -> str:
+    """Return an override without the beginning of its value that all jobs share; a deletion (`~key`) has no value."""
+    return f"{key}={'…/' if shared else ''}{value[len(shared) :]}" if value else key
+
+
+def _short_keys(keys: set[str]) -> dict[str, str]:
+    """Return for each dotted key its shortest end that is the end of no other key."""
+    parts = {key: key.split(".") for key in keys}
+    ends = Counter(end for some in parts.values() for end in _ends(some))
+    return {key: next((end for end in _ends(some) if ends[end] == 1), key) for key, some in parts.items()}
+
+
+def _ends(parts: list[str]) -> list[str]:
+    """Return the ends of a dotted key, shortest first."""
+    return [".".join(parts[-count:]) for count in range(min(_KEY_PARTS, len(parts)), len(parts) + 1)]
+
+
+def _shared_folders(values: list[str]) -> str:
+    """Return the folders that several long values begin with; "" if there are none."""
+    if len(values) < 2 or max(map(len, values)) <= _LONG_VALUE:
+        return ""
+    folders = [value.split("/")[:-1] for value in values]
+    shared = list(takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False)))
+    return "".join(f"{names[0]}/" for names in shared)

@@ -65,6 +65,11 @@ class Dump:
             raise EmptyDumpError(f"{path} holds no step files (such as 1.jsonl): nothing was dumped there yet")
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all records of the files belong to it, so that the files can be read in place of `rows`."""
+        return True
+
+    @property
     def files(self) -> list[DumpFile]:
         """The files, ordered by step."""
         return list(self._files)

@@ -19,6 +19,10 @@ class EmptyDumpError(DumpReadError):
     """A directory has no step files yet."""
 
 
+class NothingFoundError(DumpReadError):
+    """The dump is good, and holds nothing of what was asked for."""
+
+
 class MissingPackageError(ImportError):
     """An optional package is not installed. The message says how to install it."""
 

@@ -6,7 +6,7 @@ them merge, so several processes can share the work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -160,12 +160,18 @@ class DumpTypes(NamedTuple):
 
 def _types_of_files(files: Sequence[DumpFile]) -> DumpTypes:
     """Read files and return the types of their columns. Raises `DumpReadError` for a file that cannot be read."""
-    types, lacks_step = _ColumnTypes(), False
     unreadable: list[tuple[DumpFile, int]] = []
-    for row in read_rows(files, None, lambda file, line: unreadable.append((file, line))):
-        types.add(row.record)
-        lacks_step = lacks_step or "step" not in row.record
-    return DumpTypes(types.columns, lacks_step, unreadable)
+    rows = read_rows(files, None, lambda file, line: unreadable.append((file, line)))
+    return types_of_records(row.record for row in rows)._replace(unreadable=unreadable)
+
+
+def types_of_records(records: Iterable[Record]) -> DumpTypes:
+    """Read records and return the types of their columns."""
+    types, lacks_step = _ColumnTypes(), False
+    for record in records:
+        types.add(record)
+        lacks_step = lacks_step or "step" not in record
+    return DumpTypes(types.columns, lacks_step, [])
 
 
 def types_of_dump(files: Sequence[DumpFile], workers: int, on_progress: OnProgress) -> DumpTypes:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from verl_rollout_dump.analysis.stats.figures import StepStats, summarize
 from verl_rollout_dump.analysis.stats.truncation import is_truncated
 from verl_rollout_dump.analysis.stats.unknown import why_unknown
-from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, FieldNames, Record
+from verl_rollout_dump.reader import Dump, DumpFile, DumpReadError, FieldNames, Record, Row
 from verl_rollout_dump.reader.errors import FileGoneError
 from verl_rollout_dump.reader.field_names import ABSENT, DEFAULT_FIELDS, fields_with_roles, text_of_value
 from verl_rollout_dump.reader.index import NO_STEP, step_of_record
@@ -152,6 +152,14 @@ def collect_files(files: list[DumpFile], fields: FieldNames = DEFAULT_FIELDS) ->
     return [collector.finish(step) for step, collector in sorted(collectors.items())]
 
 
+def collect_rows(rows: Iterable[Row], fields: FieldNames = DEFAULT_FIELDS) -> list[StepStats]:
+    """Return the figures of the steps of some records, sorted by step."""
+    collectors: defaultdict[int, StepCollector] = defaultdict(lambda: StepCollector(fields))
+    for row in rows:
+        collectors[row.step].add(row.record)
+    return [collector.finish(step) for step, collector in sorted(collectors.items())]
+
+
 def _collect_file(file: DumpFile, collectors: defaultdict[int, StepCollector]) -> None:
     """Add the records of a file to the collectors of their steps, and count unreadable lines."""
     unknown_step = NO_STEP if file.step is None else file.step
@@ -179,6 +187,9 @@ def step_stats(
 
     `on_progress` is called with the bytes processed since its last call.
     """
+    if not dump.is_whole:
+        yield from collect_rows(dump.rows(steps), dump.fields)
+        return
     files = [file for file in dump.files if steps is None or file.step is None or file.step in steps]
     for some in for_files(partial(collect_files, fields=dump.fields), files, workers, on_progress):
         for figures in some:

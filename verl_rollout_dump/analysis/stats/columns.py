@@ -17,7 +17,8 @@ class StatsColumn(NamedTuple):
 
     `name` is the key of the figure in `StepStats.as_row`, `heading` what tables show above it. `value` returns the
     number to draw, `text` the cell of a table; both are blank (None, "") if the figure is unknown. Terminals draw the
-    columns that have a curve. Tables leave a column out if it is optional and blank in every step.
+    columns that have a curve. Tables leave a column out if it is optional and blank in every step. A narrow terminal
+    leaves out the columns with the highest `expendable` first, and those with 0 never.
     """
 
     name: str
@@ -27,6 +28,7 @@ class StatsColumn(NamedTuple):
     text: Callable[[StepStats], str]
     has_curve: bool = False
     is_optional: bool = False
+    expendable: int = 0
 
 
 def _groups_text(stats: StepStats) -> str:
@@ -40,15 +42,29 @@ def _groups_text(stats: StepStats) -> str:
 
 COLUMNS: tuple[StatsColumn, ...] = (
     StatsColumn("step", "step", "the training step", lambda s: s.step, lambda s: str(s.step)),
-    StatsColumn("records", "records", "readable records", lambda s: s.records, lambda s: str(s.records)),
+    StatsColumn("records", "records", "readable records", lambda s: s.records, lambda s: str(s.records), expendable=1),
     StatsColumn(
         "score.mean", "score", "mean score", lambda s: s.score.mean, lambda s: figure(s.score.mean), has_curve=True
     ),
     StatsColumn(
-        "score.std", "std", "standard deviation of the scores", lambda s: s.score.std, lambda s: figure(s.score.std)
+        "score.std",
+        "std",
+        "standard deviation of the scores",
+        lambda s: s.score.std,
+        lambda s: figure(s.score.std),
+        expendable=7,
     ),
-    StatsColumn("score.min", "min", "lowest score", lambda s: s.score.min, lambda s: figure(s.score.min)),
-    StatsColumn("score.max", "max", "highest score", lambda s: s.score.max, lambda s: figure(s.score.max)),
+    StatsColumn(
+        "score.min",
+        "min",
+        "lowest score",
+        lambda s: s.score.min,
+        lambda s: figure(s.score.min),
+        expendable=8,
+    ),
+    StatsColumn(
+        "score.max", "max", "highest score", lambda s: s.score.max, lambda s: figure(s.score.max), expendable=8
+    ),
     StatsColumn(
         "response_length.mean",
         "length",
@@ -64,6 +80,7 @@ COLUMNS: tuple[StatsColumn, ...] = (
         lambda s: s.null_scores,
         lambda s: str(s.null_scores) if s.null_scores else "",
         is_optional=True,
+        expendable=4,
     ),
     StatsColumn(
         "empty",
@@ -71,6 +88,7 @@ COLUMNS: tuple[StatsColumn, ...] = (
         "share of responses without visible text",
         lambda s: s.empty,
         lambda s: percent(s.empty),
+        expendable=5,
     ),
     StatsColumn(
         "duplicated",
@@ -78,6 +96,7 @@ COLUMNS: tuple[StatsColumn, ...] = (
         "share of responses that equal another one of the step",
         lambda s: s.duplicated,
         lambda s: percent(s.duplicated),
+        expendable=6,
     ),
     StatsColumn(
         "truncated",
@@ -86,6 +105,7 @@ COLUMNS: tuple[StatsColumn, ...] = (
         lambda s: s.truncated,
         lambda s: percent(s.truncated),
         is_optional=True,
+        expendable=3,
     ),
     StatsColumn(
         "without_signal",
@@ -94,6 +114,7 @@ COLUMNS: tuple[StatsColumn, ...] = (
         lambda s: s.without_signal,
         _groups_text,
         has_curve=True,
+        expendable=2,
     ),
 )
 
