@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from verl_rollout_dump.analysis.where import WhereError
 from verl_rollout_dump.cli.commands import COMMANDS
+from verl_rollout_dump.cli.ending import interrupts
 from verl_rollout_dump.cli.exit_codes import INTERRUPTED, MISTAKE, NOTHING_FOUND, epilog
 from verl_rollout_dump.cli.option_groups import with_option_groups
 from verl_rollout_dump.reader import DumpReadError, MissingPackageError, NothingFoundError
@@ -34,6 +35,8 @@ class _FriendlyErrors(TyperGroup):
             typer.echo(f"verl-rollout-dump: {error}", err=True)
             raise typer.Exit(NOTHING_FOUND) from error
         except _USERS_MISTAKES as error:
+            if interrupts.happened:  # Ctrl-C, as a library that was interrupted tells it
+                raise KeyboardInterrupt from error
             typer.echo(f"verl-rollout-dump: {error}", err=True)
             raise typer.Exit(MISTAKE) from error
 

@@ -17,13 +17,16 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-_INTERRUPTED = 130  # the exit code of a process that SIGINT ended, as shells state it
+from verl_rollout_dump.cli.exit_codes import INTERRUPTED, MISTAKE, WRONG
+
+# Python's process that removes semaphores would name those of a process that a second Ctrl-C ended.
+_LEAKS = "ignore:resource_tracker:UserWarning"
 
 
 def run_quietly(command: Callable[[], None]) -> None:
     """Run a command to its end, or to the user's."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # else a shell has started the command in the background
-        _interrupts.install()
+        interrupts.install()
     code: Any = None
     try:
         command()
@@ -32,10 +35,10 @@ def run_quietly(command: Callable[[], None]) -> None:
     except OSError as error:
         code = _report(error)
     except BaseException:
-        if not _interrupts.happened:
+        if not interrupts.happened:
             raise
-    if _interrupts.happened:
-        code = _INTERRUPTED
+    if interrupts.happened:
+        code = INTERRUPTED
     sys.exit(_flush_output() or code)
 
 
@@ -49,6 +52,7 @@ class _Interrupts:
         """Install the handler, and end the process by the signal at its very end."""
         atexit.register(self._end_by_signal)  # first registered, so called last
         sys.unraisablehook = self._end_or_report
+        sys.warnoptions.append(_LEAKS)
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -69,7 +73,7 @@ class _Interrupts:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-_interrupts = _Interrupts()
+interrupts = _Interrupts()
 
 
 def _flush_output() -> int:
@@ -81,7 +85,7 @@ def _flush_output() -> int:
         try:
             stream.flush()
         except BrokenPipeError:
-            code = 1
+            code = WRONG
             _discard(stream)
         except OSError as error:
             _discard(stream)
@@ -99,4 +103,4 @@ def _discard(stream: Any) -> None:
 def _report(error: OSError) -> int:
     """Say in one line that the system refused something; return the exit code."""
     print(f"verl-rollout-dump: {error}", file=sys.stderr)
-    return 2
+    return MISTAKE

@@ -10,7 +10,8 @@ INTERRUPTED = 130
 
 MEANINGS = {
     DONE: "done",
-    WRONG: "something is wrong with the dump (`check`), or a dump would not work (`doctor`); or the reader of the output closed the pipe",
+    WRONG: "something is wrong with the dump (`check`), or a dump would not work (`doctor`); "
+    "or the reader of the output closed the pipe",
     MISTAKE: "the command could not be carried out: a wrong option, no dump, a missing package",
     NOTHING_FOUND: "the dump is readable, and has nothing of what was asked for",
     INTERRUPTED: "ended by Ctrl-C",

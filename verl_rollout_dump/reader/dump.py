@@ -156,10 +156,9 @@ class Dump:
     def raw_record(self, step: int, index: int) -> Record:
         """Return one record as stored. Raises `DumpReadError` if it does not exist."""
         place = self.place(step, index)
+        line = read_span(*place)
         try:
-            value = parse_line(read_span(*place))
-        except DumpReadError:
-            raise
+            value = parse_line(line)
         except ValueError as error:
             value = error
         if not isinstance(value, dict):

@@ -11,6 +11,7 @@ import multiprocessing.connection
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -95,13 +96,14 @@ def _in_processes(
     with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
         try:
             with _blocked_interrupts():
-                results = pool.map(work, tasks)
-            yield from results
+                futures = deque(pool.submit(work, task) for task in tasks)
+            while futures:
+                yield futures.popleft().result()
         except BrokenProcessPool as error:
             raise DumpReadError(
                 "a process that read the dump was ended from outside, perhaps for want of memory; try --workers 1"
             ) from error
-        except BaseException:
+        except BaseException:  # not cancelled: the pool fails where a process ends that had a cancelled task
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
             raise
